@@ -1,0 +1,43 @@
+# Everything runs in .venv, which is made when it is first needed.
+# Threads: one, so that figures repeat and several runs can share a machine.
+export OMP_NUM_THREADS := 1
+SHELL := bash
+BIN := .venv/bin
+READY := .venv/.ready
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format golden clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv and install the package with its tools
+
+# torch comes first and pinned, so that all machines test the same one.
+$(READY): pyproject.toml
+	python3.11 -m venv .venv || python3 -m venv .venv
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $@
+
+demo: $(READY) ## train a small family on a made-up language, and translate
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh runs/demo
+
+test: $(READY) ## run all tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## format, lint, types, then all tests with the import contract
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: $(READY) ## format the code, mend what the linter can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+golden: $(READY) ## write the agreed help texts anew
+	REFRESH_GOLDEN=1 $(BIN)/python -m pytest tests/e2e/test_cli_frame.py -k as_agreed
+
+clean: ## remove caches and the demonstration, but not .venv
+	rm -rf runs/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

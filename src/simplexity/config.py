@@ -1,0 +1,260 @@
+"""What a run can be told: one model a command, whose fields are YAML keys and flags alike.
+
+A field `beam_size` is the key `beam_size` in a configuration file and the flag `--beam-size`. Flags
+override the file, the file overrides the defaults written here. Nothing here imports torch, so that
+help and errors come at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from simplexity.settings import Settings, setting
+
+Member = Literal["l2r", "r2l", "reverse"]
+Device = Literal["auto", "cpu", "cuda"]
+
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Decay = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _split(value: object) -> object:
+    """`a,b` as the list of its parts; a list stays what it is."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _or_none(value: object) -> object:
+    """The word none as the absence of a value, so that a flag can say it."""
+    return None if value == "none" else value
+
+
+CommaList = BeforeValidator(_split)
+OrNone = BeforeValidator(_or_none)
+
+# What an unset size means depends on the architecture: the paper's for its own model, a small
+# Transformer for the other.
+UNSET_BY_ARCHITECTURE: dict[str, dict[str, float]] = {
+    "attentional": {"encoder_layers": 1, "decoder_layers": 2, "learning_rate": 1e-3, "warmup": 200},
+    "transformer": {
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "learning_rate": 5e-4,
+        "warmup": 1000,
+    },
+}
+
+
+class TrainConfig(Settings):
+    """Settings of `simplexity train`."""
+
+    train: Path | None = setting(
+        None, "prefix of the training corpus: PREFIX.de and PREFIX.en", section="Corpora"
+    )
+    dev: Path | None = setting(None, "prefix of the development corpus")
+    source_language: str | None = setting(
+        None, "code of the source language, such as de", short="-s"
+    )
+    target_language: str | None = setting(
+        None, "code of the target language, such as en", short="-t"
+    )
+    train_source: Path | None = setting(None, "source file of the training corpus, if no prefix")
+    train_target: Path | None = setting(None, "target file of the training corpus")
+    dev_source: Path | None = setting(None, "source file of the development corpus")
+    dev_target: Path | None = setting(None, "target file of the development corpus")
+    max_length: Count = setting(
+        100, "leave out training pairs with a longer side, and say how many"
+    )
+
+    output: Path = setting(..., "directory of the models", section="Output", short="-o")
+    overwrite: bool = setting(False, "start afresh in an output directory that is not empty")
+    quiet: bool = setting(False, "no progress on stderr")
+
+    directions: Annotated[tuple[Member, ...], CommaList, Field(min_length=1)] = setting(
+        ("l2r",), "models to train, comma-separated: l2r, r2l, reverse", section="Model"
+    )
+    architecture: Literal["attentional", "transformer"] = setting(
+        "attentional", "the paper's attentional LSTM, or a Transformer"
+    )
+    vocabulary: Literal["words", "bpe", "unigram"] = setting("words", "what a token is")
+    vocabulary_size: Count | None = setting(
+        None, "at most this many tokens a language; unset: all for words, 8000 for bpe and unigram"
+    )
+    cutoff: Count = setting(5, "words seen less often are unknown (words only)")
+    lowercase: bool = setting(False, "train on lower-cased text")
+    embedding: Count = setting(512, "size of the word embeddings (attentional only)")
+    hidden: Count = setting(512, "size of the hidden states")
+    alignment: Count = setting(256, "size of the alignment layer (attentional only)")
+    heads: Count = setting(8, "attention heads (transformer only)")
+    feedforward: Count = setting(2048, "size of the feed-forward layers (transformer only)")
+    encoder_layers: Count | None = setting(None, "unset: 1 for attentional, 3 for transformer")
+    decoder_layers: Count | None = setting(None, "unset: 2 for attentional, 3 for transformer")
+    tie_embeddings: bool = setting(False, "share target embeddings with the output layer")
+
+    dropout: Share = setting(0.2, "probability of dropping a unit", section="Training")
+    label_smoothing: Share = setting(0.1, "probability given to all other words")
+    learning_rate: Positive | None = setting(
+        None, "unset: 0.001 for attentional, 0.0005 for transformer"
+    )
+    warmup: Natural | None = setting(
+        None, "updates of linear warm-up; unset: 200 for attentional, 1000 for transformer"
+    )
+    clip: Positive = setting(1.0, "largest norm of a gradient")
+    batch_tokens: Count = setting(4096, "tokens in a batch")
+    max_epochs: Count = setting(20, "most passes over the corpus")
+    validate_every: Count | None = setting(None, "updates between validations; unset: each epoch")
+    patience: Count = setting(1, "validations without improvement before the learning rate decays")
+    decay: Decay = setting(0.5, "factor of that decay")
+    stop_after: Count = setting(3, "decays before training stops")
+    average: Annotated[Decay | None, OrNone] = setting(
+        0.998, "decay of the moving average of weights that is kept as the model, or none"
+    )
+
+    precision: Literal["bf16", "fp32"] = setting("bf16", "arithmetic", section="Machine")
+    seed: Natural = setting(1, "seed of all that is random")
+    jobs: Count = setting(1, "models trained at the same time")
+    threads: Count | None = setting(None, "CPU threads a model; unset: OMP_NUM_THREADS, or 1")
+    device: Device = setting("auto", "where to compute")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("train", "dev"):
+            self._check_corpus(name)
+        if len(set(self.directions)) < len(self.directions):
+            raise ValueError(f"directions names a model twice: {','.join(self.directions)}")
+        if self.architecture == "transformer" and self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) is not divisible by heads ({self.heads})")
+        return self
+
+    def _check_corpus(self, name: str) -> None:
+        prefix = getattr(self, name)
+        files = (getattr(self, f"{name}_source"), getattr(self, f"{name}_target"))
+        if prefix is None and None in files:
+            raise ValueError(
+                f"no {name} corpus: give --{name} PREFIX with --source-language and "
+                f"--target-language, or --{name}-source FILE and --{name}-target FILE"
+            )
+        if prefix is not None and files != (None, None):
+            raise ValueError(f"give --{name} or --{name}-source and --{name}-target, not both")
+        if prefix is not None and None in (self.source_language, self.target_language):
+            raise ValueError(f"--{name} needs --source-language and --target-language")
+
+    def resolved(self) -> TrainConfig:
+        """The same settings with every size that depends on the architecture filled in."""
+        unset = UNSET_BY_ARCHITECTURE[self.architecture]
+        missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
+        return self.model_copy(update=missing)
+
+
+class TranslateConfig(Settings):
+    """Settings of `simplexity translate`."""
+
+    model: Path = setting(..., "directory of a model or a family", section="Files", short="-m")
+    input: Path | None = setting(
+        None, "sentences to translate, one a line; unset: stdin", short="-i"
+    )
+    output: Path | None = setting(None, "where translations go; unset: stdout", short="-o")
+    overwrite: bool = setting(False, "replace output files that exist")
+    output_type: Literal["text", "nbest", "json"] = setting(
+        "text", "plain sentences, Moses n-best lists, or JSON lines"
+    )
+
+    decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected"] = setting(
+        "beam", "how to search", section="Search"
+    )
+    member: Literal["l2r", "r2l"] = setting("l2r", "model of the family that greedy and beam use")
+    beam_size: Count = setting(5, "hypotheses kept at a time")
+    n_best: Count = setting(1, "translations given for each sentence")
+    length_penalty: Annotated[float, Field(ge=0)] = setting(
+        1.0, "hypotheses are ranked by log-probability / length^penalty"
+    )
+    batch_size: Count = setting(64, "sentences translated at a time")
+
+    objective: str = setting(
+        "forward",
+        "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5",
+        section="Relaxation",
+    )
+    init: Literal["uniform", "greedy", "beam", "rerank"] = setting("beam", "where descent starts")
+    preset: Literal["default", "paper"] = setting("default", "set of optimiser settings")
+    step: Positive | None = setting(None, "step size; unset: the preset's")
+    momentum: Share | None = setting(None, "momentum; unset: the preset's")
+    iterations: Natural | None = setting(None, "most iterations; unset: the preset's")
+    trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
+
+    device: Device = setting("auto", "where to compute", section="Machine")
+    threads: Count | None = setting(None, "CPU threads; unset: OMP_NUM_THREADS, or 1")
+    seed: Natural = setting(1, "seed of all that is random")
+    quiet: bool = setting(False, "no progress on stderr")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.n_best > 1 and self.output_type == "text":
+            raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
+        if self.decoder in ("beam", "rerank") and self.n_best > self.beam_size:
+            raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
+        return self
+
+
+class ScoreConfig(Settings):
+    """Settings of `simplexity score`."""
+
+    model: Path = setting(..., "directory of a model or a family", section="Files", short="-m")
+    source: Path = setting(..., "source sentences, one a line", short="-s")
+    target: Path = setting(..., "their translations, line by line", short="-t")
+    output: Path | None = setting(None, "where scores go; unset: stdout", short="-o")
+    overwrite: bool = setting(False, "replace an output file that exists")
+
+    member: Member = setting("l2r", "model of the family that scores", section="Scoring")
+    per_token: bool = setting(False, "the log-probability of every token, the end's included")
+    batch_size: Count = setting(64, "sentences scored at a time")
+
+    device: Device = setting("auto", "where to compute", section="Machine")
+    threads: Count | None = setting(None, "CPU threads; unset: OMP_NUM_THREADS, or 1")
+    quiet: bool = setting(False, "no progress on stderr")
+
+
+class EvaluateConfig(Settings):
+    """Settings of `simplexity evaluate`."""
+
+    hypotheses: tuple[Path, ...] = setting(
+        ..., "translations, one file a system", section="Files", positional=True
+    )
+    references: Annotated[tuple[Path, ...], CommaList, Field(min_length=1)] = setting(
+        ..., "reference translations, comma-separated files", short="-r"
+    )
+    output: Path | None = setting(None, "where the table goes; unset: stdout", short="-o")
+    overwrite: bool = setting(False, "replace an output file that exists")
+    format: Literal["text", "json", "markdown", "latex"] = setting("text", "form of the table")
+
+    metrics: Annotated[
+        tuple[Literal["bleu", "bleu-cased", "chrf", "ter"], ...], CommaList, Field(min_length=1)
+    ] = setting(
+        ("bleu", "chrf"), "comma-separated: bleu, bleu-cased, chrf, ter", section="Measures"
+    )
+    tokenize: Literal["13a", "zh", "ja-mecab", "char", "intl"] = setting(
+        "13a", "how sacrebleu cuts words for BLEU and lengths"
+    )
+    baseline: Path | None = setting(
+        None, "translations that the others are tested against", short="-b"
+    )
+    test: Literal["bootstrap", "randomisation"] = setting(
+        "bootstrap", "paired bootstrap, or approximate randomisation"
+    )
+    samples: Count | None = setting(
+        None, "resampled corpora of the test; unset: 1000 for bootstrap, 10000 for randomisation"
+    )
+    seed: Natural = setting(12345, "seed of the test")
+
+
+class InfoConfig(Settings):
+    """Settings of `simplexity info`."""
+
+    models: tuple[Path, ...] = setting(
+        (), "directories of models or families to describe", section="Files", positional=True
+    )

@@ -1,0 +1,108 @@
+"""Where descent begins: which strings, and which points of the simplex stand for them.
+
+The paper starts from the string of a discrete search, not as one-hot vectors, whose zeros EG could
+never leave, but as the model's own predictions along it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from simplexity.models.seq2seq import Memory, Seq2Seq
+from simplexity.relax.tokens import Hard, Soft, restrict
+from simplexity.search.beam import BeamSettings, Found, beam_search
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Strings to begin from, several a sentence if wanted; `owner` [rows] says whose each is."""
+
+    strings: Hard
+    owner: Tensor
+
+
+class Initialise(Protocol):
+    """Choose starting strings for a batch of sources."""
+
+    def __call__(self, source: Hard) -> Starts: ...
+
+
+class Lift(Protocol):
+    """Turn strings into points inside the simplex, over the words of the support [candidates]."""
+
+    def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft: ...
+
+
+@dataclass(frozen=True)
+class FromSearch:
+    """The best strings of a beam search; with `starts` > 1, different lengths come first."""
+
+    model: Seq2Seq
+    settings: BeamSettings
+    starts: int = 1
+
+    def __call__(self, source: Hard) -> Starts:
+        found = beam_search(self.model, source, self.settings)
+        if self.starts == 1:
+            return Starts(found.best(), torch.arange(len(source.ids), device=source.ids.device))
+        return varied(found, self.starts)
+
+
+def varied(found: Found, number: int) -> Starts:
+    """The best string of each length first, then the others, `number` a sentence at most."""
+    length = found.mask.sum(-1)
+    earlier = torch.ones_like(length[0], dtype=torch.bool).diag().cumsum(1).bool().logical_not()
+    same = length[:, :, None] == length[:, None, :]
+    repeats = (same & earlier.T[None]).any(-1)
+    place = torch.arange(length.shape[1], device=length.device)
+    rank = place + repeats * length.shape[1] + (found.score == -torch.inf) * 2 * length.shape[1]
+    chosen = rank.argsort(1)[:, :number]
+    exists = found.score.gather(1, chosen) > -torch.inf
+    owner, column = exists.nonzero(as_tuple=True)
+    picked = chosen[owner, column]
+    return Starts(Hard(found.ids[owner, picked], found.mask[owner, picked]), owner)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """y_i = p(. | y_<i, x) of a model that reads along the string: the paper's start.
+
+    EG takes the probabilities, SGD their logarithms, which equal the logits up to a constant.
+    """
+
+    model: Seq2Seq
+
+    def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft:
+        with torch.no_grad():
+            memory: Memory = self.model.encode(source).select(starts.owner)
+            words = self.model.log_probs(memory, starts.strings).words
+        probs = restrict(words, support).softmax(-1)
+        # A probability that underflows to 0 would be forbidden for ever.
+        tiny = torch.finfo(probs.dtype).tiny
+        return Soft(probs.clamp_min(tiny), starts.strings.mask, support)
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """The string's one-hot vectors with `mass` spread evenly over all words."""
+
+    mass: float = 0.1
+
+    def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft:
+        hit = starts.strings.ids[..., None] == support
+        share = self.mass / len(support)
+        return Soft(hit.float() * (1 - self.mass) + share, starts.strings.mask, support)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """The same probability for every word; of the string only the length remains."""
+
+    def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft:
+        shape = (*starts.strings.ids.shape, len(support))
+        even = torch.full(shape, 1 / len(support), device=support.device)
+        return Soft(even, starts.strings.mask, support)

@@ -1,0 +1,96 @@
+"""The paper's network, seen through the `Seq2Seq` protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simplexity.models.attention import Attentional, AttentionalMemory, DecoderState
+from simplexity.models.seq2seq import Direction, Predictions
+from simplexity.relax.tokens import Tokens, embed, lengths
+
+
+@dataclass(frozen=True)
+class AttentionalSeq2Seq:
+    """P(y | x) by the attentional model; its parameters are constants here."""
+
+    network: Attentional
+
+    @property
+    def direction(self) -> Direction:
+        return "l2r"
+
+    @property
+    def eos(self) -> int:
+        return int(self.network.config.eos_token_id)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return int(self.network.config.vocab_size)
+
+    @property
+    def banned(self) -> tuple[int, ...]:
+        config = self.network.config
+        return (config.pad_token_id, config.bos_token_id, config.eos_token_id, config.unk_token_id)
+
+    @property
+    def max_length(self) -> int:
+        return int(self.network.config.max_positions)
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.source_embedding.weight.device
+
+    def encode(self, source: Tokens) -> AttentionalMemory:
+        """Read the source and its end."""
+        table = self.network.source_embedding.weight
+        words, mask = append(embed(source, table), source.mask, table[self.eos])
+        return self.network.read(words, mask)
+
+    def log_probs(self, memory: AttentionalMemory, target: Tokens) -> Predictions:
+        """Score every position and the end in one pass."""
+        table = self.network.target_embedding.weight
+        words = embed(target, table)
+        begin = table[self.network.config.bos_token_id].to(words.dtype)
+        previous = torch.cat([begin.expand(len(words), 1, -1), words], 1)
+        log_p = full_precision(self.network.score(memory, previous)).log_softmax(-1)
+        return split_end(log_p, lengths(target), self.eos)
+
+    def start(self, memory: AttentionalMemory) -> DecoderState:
+        return memory.start
+
+    def step(
+        self, memory: AttentionalMemory, state: DecoderState, ids: Tensor | None
+    ) -> tuple[DecoderState, Tensor]:
+        """g_{i-1}, y_{i-1} -> g_i and log p_i."""
+        if ids is None:
+            begin = self.network.config.bos_token_id
+            ids = torch.full((len(state.output),), begin, device=self.device)
+        words = self.network.target_embedding(ids)
+        gates = self.network.word_gates(words)
+        state, context = self.network.advance(memory, state, gates)
+        logits = self.network.logits(context, words, state.output[:, -1])
+        return state, full_precision(logits).log_softmax(-1)
+
+
+def append(states: Tensor, mask: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Put one vector behind the last real position of each row [batch, length, size]."""
+    rows, longest, size = states.shape
+    room = torch.cat([states, states.new_zeros(rows, 1, size)], 1)
+    position = torch.arange(longest + 1, device=mask.device)
+    length = mask.sum(1, keepdim=True)
+    room = torch.where((position == length)[..., None], last.to(states.dtype), room)
+    return room, position <= length
+
+
+def split_end(log_p: Tensor, length: Tensor, eos: int) -> Predictions:
+    """Take log p(EOS) behind the last word of each row of [batch, length + 1, vocabulary]."""
+    end = log_p[..., eos].gather(1, length[:, None]).squeeze(1)
+    return Predictions(log_p[:, :-1], end)
+
+
+def full_precision(logits: Tensor) -> Tensor:
+    """Half-precision logits as float32: a softmax over many words needs the digits."""
+    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits

@@ -1,0 +1,162 @@
+"""Families of models on disk: left-to-right, right-to-left and reverse, with shared vocabularies.
+
+A member is a Hugging Face model directory (`config.json`, `model.safetensors`) that also holds its
+vocabularies and, in `simplexity.json`, its direction and the format's version. A family is a
+directory of members.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+from simplexity.errors import SimplexityError
+from simplexity.models import attention
+from simplexity.models.adapters import AttentionalSeq2Seq
+from simplexity.models.huggingface import adapt
+from simplexity.models.seq2seq import RightToLeft, Seq2Seq
+from simplexity.text.vocabulary import Vocabulary, first_difference, load_vocabulary
+
+MemberName = Literal["l2r", "r2l", "reverse"]
+MEMBERS: tuple[MemberName, ...] = get_args(MemberName)
+FORMAT = 1
+CARD = "simplexity.json"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `simplexity.json` says of a model: its part in the family, languages, format."""
+
+    member: MemberName
+    source_language: str
+    target_language: str
+    format: int = FORMAT
+
+    def save(self, directory: Path) -> None:
+        """Write the card into a model directory."""
+        (directory / CARD).write_text(json.dumps(vars(self), indent=2) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model with its vocabularies; `source` and `target` are this model's own sides."""
+
+    name: MemberName
+    model: Seq2Seq
+    source: Vocabulary
+    target: Vocabulary
+    fingerprint: str
+    """Short hash of the weights, for signatures."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The models of one language pair that are found in a directory."""
+
+    directory: Path
+    members: dict[MemberName, Member]
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self.members.values())
+
+    def __getitem__(self, name: MemberName) -> Member:
+        if name not in self.members:
+            there = ", ".join(self.members)
+            raise SimplexityError(
+                f"{self.directory} has no {name} model (it has {there}); train one with "
+                f"`simplexity train --directions {name}`, or choose an objective without it."
+            )
+        return self.members[name]
+
+
+def load_family(
+    directory: Path,
+    names: tuple[MemberName, ...] = MEMBERS,
+    device: torch.device | str = "cpu",
+) -> Family:
+    """Load those of the named members that the directory holds, and check that they agree."""
+    if (directory / CARD).exists():  # one model, named directly
+        member = load_member(directory, device)
+        return Family(directory, {member.name: member})
+    there = [name for name in names if (directory / name / CARD).exists()]
+    if not there:
+        raise SimplexityError(
+            f"{directory} holds no model: expected {', '.join(f'{n}/{CARD}' for n in names)}; "
+            "name a directory that `simplexity train` has written."
+        )
+    family = Family(directory, {name: load_member(directory / name, device) for name in there})
+    check_vocabularies(family)
+    return family
+
+
+def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
+    """Load one model directory, ready to score: parameters frozen, dropout off."""
+    card = read_card(directory)
+    attention.register()
+    try:
+        config = AutoConfig.from_pretrained(directory)
+        network: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, config=config)
+    except (OSError, ValueError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise SimplexityError(f"The model in {directory} cannot be read: {reason}") from problem
+    network.to(device).eval().requires_grad_(False)
+    model: Seq2Seq
+    if isinstance(network, attention.Attentional):
+        model = AttentionalSeq2Seq(network)
+    else:
+        model = adapt(network)
+    if card.member == "r2l":
+        model = RightToLeft(model)
+    source, target = load_vocabulary(directory, "source"), load_vocabulary(directory, "target")
+    return Member(card.member, model, source, target, weights_hash(directory))
+
+
+def read_card(directory: Path) -> Card:
+    """The card of a model directory; a newer format is refused."""
+    try:
+        card = Card(**json.loads((directory / CARD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as problem:
+        raise SimplexityError(
+            f"{directory} holds no model that simplexity can read ({CARD} is missing or broken)."
+        ) from problem
+    if card.format > FORMAT:
+        raise SimplexityError(
+            f"{directory} was written by a newer simplexity (format {card.format}, this version "
+            f"reads up to {FORMAT}); upgrade simplexity."
+        )
+    return card
+
+
+def weights_hash(directory: Path) -> str:
+    """Eight hexadecimal digits that change with the weights."""
+    digest = hashlib.sha256()
+    for file in sorted(directory.glob("*.safetensors")):
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:8]
+
+
+def check_vocabularies(family: Family) -> None:
+    """All members must count the words of each side alike, or ids would mean different words."""
+    sides = {
+        name: (m.target, m.source) if name == "reverse" else (m.source, m.target)
+        for name, m in family.members.items()
+    }
+    first, *others = sides
+    for other in others:
+        for side in (0, 1):
+            place = first_difference(sides[first][side], sides[other][side])
+            if place is not None:
+                raise SimplexityError(
+                    f"{first} and {other} in {family.directory} share no "
+                    f"{('source', 'target')[side]} vocabulary (first difference at id {place}); "
+                    "train them as one family with --directions."
+                )

@@ -1,0 +1,48 @@
+"""How the process uses the machine: threads, and memory that is kept."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+
+
+def keep_memory() -> None:
+    """Let the C library reuse freed memory instead of returning it (glibc only).
+
+    By default every large tensor is mapped afresh and its pages are zeroed by the kernel at first
+    touch, which takes longer than the arithmetic on it: training is 1.4 times as fast without.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with this many threads; None: OMP_NUM_THREADS, or one."""
+    import torch
+
+    torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+
+def device_named(name: str) -> str:
+    """`auto` becomes cuda where there is one, else cpu."""
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return name
+
+
+def quiet_transformers() -> None:
+    """No progress bars and no advice from transformers: stderr is ours."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
