@@ -15,8 +15,8 @@ write_toy(Path(sys.argv[1]))
 " "$corpus"
 
 simplexity train --train "$corpus/train" --dev "$corpus/dev" -s xa -t xb -o "$family" --overwrite \
-  --directions l2r,r2l,reverse --jobs 2 --embedding 64 --hidden 64 --alignment 32 --cutoff 1 \
-  --dropout 0.1 --learning-rate 0.003 --batch-tokens 2048 --max-epochs 8
+  --directions l2r,r2l,reverse --jobs 2 --embedding 64 --hidden 96 --alignment 32 --cutoff 1 \
+  --dropout 0.1 --learning-rate 0.008 --warmup 100 --average 0.98 --batch-tokens 512 --max-epochs 8
 
 simplexity translate -m "$family" --beam-size 5 -i "$corpus/test.xa" -o "$here/test.l2r" --overwrite
 simplexity translate -m "$family" --beam-size 5 --member r2l \

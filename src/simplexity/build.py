@@ -7,8 +7,34 @@ from typing import Any
 
 import torch
 
-from simplexity.config import TrainConfig
+from simplexity.config import TrainConfig, TranslateConfig
+from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
+from simplexity.initialise import FromSearch, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.attention import Attentional, AttentionalConfig
+from simplexity.models.family import Family
+from simplexity.objectives import parse_objective
+from simplexity.relax.geometry import (
+    ExponentiatedGradient,
+    Geometry,
+    ProjectedGradient,
+    SoftmaxGradient,
+)
+from simplexity.relax.optimise import Backtracking
+from simplexity.relax.stopping import FirstOf, MaxIterations, RoundingUnchanged, Stop
+from simplexity.relax.updates import (
+    Adaptive,
+    Chain,
+    ClipNorm,
+    InverseDecay,
+    Momentum,
+    Nesterov,
+    Optimistic,
+    Scale,
+    Update,
+)
+from simplexity.search.beam import BeamSettings
+from simplexity.terms.likelihood import Likelihood, Reverse
+from simplexity.terms.mix import Confidence, Mix, Part, PerWord
 from simplexity.text.corpora import Bitext
 from simplexity.text.vocabulary import (
     BOS,
@@ -18,7 +44,9 @@ from simplexity.text.vocabulary import (
     VocabularySettings,
     learn,
 )
+from simplexity.trace import Trace
 from simplexity.train.trainer import Recipe
+from simplexity.translate import Translator
 
 
 def bitext(config: TrainConfig, part: str) -> Bitext:
@@ -46,6 +74,8 @@ def vocabularies(config: TrainConfig, corpus: Bitext) -> tuple[Vocabulary, Vocab
 def new_network(config: TrainConfig, source_size: int, target_size: int) -> Any:
     """A new network of the configured architecture, with random weights drawn from the seed."""
     config = config.resolved()
+    assert config.encoder_layers is not None  # both resolved just now
+    assert config.decoder_layers is not None
     torch.manual_seed(config.seed)
     if config.architecture == "transformer":
         return _transformer(config, source_size, target_size)
@@ -115,3 +145,107 @@ def recipe(config: TrainConfig) -> Recipe:
         precision=config.precision,
         seed=config.seed,
     )
+
+
+def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
+    """What `simplexity translate` runs, from loaded models."""
+    config = config.resolved()
+    forward = family["l2r" if config.decoder in GEOMETRIES else config.member]
+    decoder: Decoder
+    if config.decoder in GEOMETRIES:
+        decoder = relaxed_decoder(config, family)
+    else:
+        decoder = BeamDecoder(
+            forward.model, beam_settings(config), forward.name, forward.target.decode
+        )
+    return Translator(
+        decoder,
+        forward.source,
+        forward.target,
+        config.batch_size,
+        longest=min(member.model.max_length for member in family),
+        device=forward.model.device,
+        trace=trace,
+    )
+
+
+GEOMETRIES: dict[str, Geometry] = {
+    "eg": ExponentiatedGradient(),
+    "sgd": SoftmaxGradient(),
+    "projected": ProjectedGradient(),
+}
+
+
+def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
+    """A decoder by continuous optimisation, from resolved settings."""
+    forward = family["l2r"]
+    banned = torch.tensor(forward.model.banned, device=forward.model.device)
+    words = torch.arange(forward.model.vocabulary_size, device=forward.model.device)
+    settings = beam_settings(config)
+    return RelaxedDecoder(
+        objective=objective(config, family),
+        initialise=FromSearch(forward.model, settings, config.starts),
+        lift=_lift(config, family),
+        geometry=GEOMETRIES[config.decoder],
+        update=_update(config),
+        stop=_stop(config),
+        support=words[~torch.isin(words, banned)],
+        detokenise=forward.target.decode,
+        search=Backtracking() if config.line_search else None,
+        guard=bool(config.guard),
+    )
+
+
+def objective(config: TranslateConfig, family: Family) -> Mix:
+    """The weighted terms that a configuration names, made of a family's models."""
+    parts = []
+    for name, weight in parse_objective(config.objective).items():
+        model = family[name].model
+        term = Reverse(model) if name == "reverse" else Likelihood(model)
+        parts.append(Part(name, weight, PerWord(term) if config.normalise == "length" else term))
+    if config.entropy is not None:
+        parts.append(Part("confidence", config.entropy, Confidence()))
+    return Mix(tuple(parts))
+
+
+def beam_settings(config: TranslateConfig) -> BeamSettings:
+    """The discrete search of a configuration: the answer itself, or the start of descent."""
+    relaxed = config.decoder in GEOMETRIES
+    greedy = config.decoder == "greedy" or (relaxed and config.init in ("greedy", "uniform"))
+    return BeamSettings(
+        size=1 if greedy else config.beam_size,
+        n_best=1 if greedy else config.starts if relaxed else config.n_best,
+        length_penalty=config.length_penalty,
+    )
+
+
+def _lift(config: TranslateConfig, family: Family) -> Lift:
+    if config.init == "uniform":
+        return Uniform()
+    return Smoothed() if config.lift == "smoothed" else Predicted(family["l2r"].model)
+
+
+def _update(config: TranslateConfig) -> Update:
+    """Clip, then scale, then remember: the order of the reference implementation."""
+    step, momentum = config.step, config.momentum
+    assert step is not None  # every preset has one
+    assert momentum is not None
+    clip = [] if config.clip is None else [ClipNorm(config.clip)]
+    size = step if config.anneal is None else InverseDecay(step, config.anneal)
+    rules: dict[str, list[Update]] = {
+        "plain": [Scale(size)],
+        "momentum": [Scale(size), Momentum(momentum)],
+        "nesterov": [Scale(size), Nesterov(momentum)],
+        "optimistic": [Scale(size), Optimistic()],
+        "adaptive": [Adaptive(), Scale(size)],
+    }
+    assert config.update is not None
+    return Chain((*clip, *rules[config.update]))
+
+
+def _stop(config: TranslateConfig) -> Stop:
+    assert config.iterations is not None
+    limit = MaxIterations(config.iterations)
+    if config.unchanged is None:
+        return limit
+    return FirstOf((RoundingUnchanged(config.unchanged), limit))

@@ -8,10 +8,11 @@ help and errors come at once.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from simplexity.objectives import parse_objective
 from simplexity.settings import Settings, setting
 
 Member = Literal["l2r", "r2l", "reverse"]
@@ -151,6 +152,31 @@ class TrainConfig(Settings):
         return self.model_copy(update=missing)
 
 
+# The paper's setting, with the gradient clipping of its reference implementation; and ours, chosen
+# by measurement (docs/decoding.md).
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "normalise": "length",
+        "step": 50.0,
+        "update": "momentum",
+        "momentum": 0.9,
+        "clip": 5.0,
+        "line_search": False,
+        "iterations": 100,
+        "guard": False,
+    },
+    "default": {
+        "normalise": "sum",
+        "step": 1.0,
+        "update": "momentum",
+        "momentum": 0.9,
+        "line_search": False,
+        "iterations": 8,
+        "guard": True,
+    },
+}
+
+
 class TranslateConfig(Settings):
     """Settings of `simplexity translate`."""
 
@@ -164,7 +190,7 @@ class TranslateConfig(Settings):
         "text", "plain sentences, Moses n-best lists, or JSON lines"
     )
 
-    decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected"] = setting(
+    decoder: Literal["greedy", "beam", "eg", "sgd", "projected"] = setting(
         "beam", "how to search", section="Search"
     )
     member: Literal["l2r", "r2l"] = setting("l2r", "model of the family that greedy and beam use")
@@ -178,13 +204,30 @@ class TranslateConfig(Settings):
     objective: str = setting(
         "forward",
         "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5",
-        section="Relaxation",
+        section="Relaxation (decoders eg, sgd, projected)",
     )
-    init: Literal["uniform", "greedy", "beam", "rerank"] = setting("beam", "where descent starts")
-    preset: Literal["default", "paper"] = setting("default", "set of optimiser settings")
-    step: Positive | None = setting(None, "step size; unset: the preset's")
-    momentum: Share | None = setting(None, "momentum; unset: the preset's")
-    iterations: Natural | None = setting(None, "most iterations; unset: the preset's")
+    init: Literal["uniform", "greedy", "beam", "file"] = setting("beam", "strings to start from")
+    init_file: Path | None = setting(None, "translations to start from, line by line (init file)")
+    starts: Count = setting(1, "strings of the beam to start from, different lengths first")
+    lift: Literal["predicted", "smoothed"] = setting(
+        "predicted", "start at the model's predictions along the string, or at smoothed one-hots"
+    )
+    preset: Literal["default", "paper"] = setting("default", "values of what is unset below")
+    normalise: Literal["sum", "length"] | None = setting(
+        None, "minimise costs as they are, or each divided by its words"
+    )
+    step: Positive | None = setting(None, "step size")
+    update: Literal["plain", "momentum", "nesterov", "optimistic", "adaptive"] | None = setting(
+        None, "how steps are made of gradients"
+    )
+    momentum: Share | None = setting(None, "share of the last step that is kept")
+    clip: Positive | None = setting(None, "largest norm of a sentence's gradient")
+    anneal: Positive | None = setting(None, "step size falls as 1 / (1 + anneal * iteration)")
+    line_search: bool | None = setting(None, "let each sentence find its own step size")
+    entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
+    iterations: Natural | None = setting(None, "most iterations")
+    unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
+    guard: bool | None = setting(None, "return the best string seen, never worse than the start")
     trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
 
     device: Device = setting("auto", "where to compute", section="Machine")
@@ -196,9 +239,20 @@ class TranslateConfig(Settings):
     def _check(self) -> Self:
         if self.n_best > 1 and self.output_type == "text":
             raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
-        if self.decoder in ("beam", "rerank") and self.n_best > self.beam_size:
+        if self.decoder == "beam" and self.n_best > self.beam_size:
             raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
+        if self.starts > self.beam_size:
+            raise ValueError(f"starts ({self.starts}) is more than beam_size ({self.beam_size})")
+        if (self.init == "file") != (self.init_file is not None):
+            raise ValueError("--init file and --init-file FILE go together")
+        parse_objective(self.objective)
         return self
+
+    def resolved(self) -> TranslateConfig:
+        """The same settings with the preset's values where none was given."""
+        preset = PRESETS[self.preset]
+        missing = {key: value for key, value in preset.items() if getattr(self, key) is None}
+        return self.model_copy(update=missing)
 
 
 class ScoreConfig(Settings):

@@ -21,8 +21,8 @@ from simplexity.terms.mix import Mix, MixEnergy
 
 Detokenise: TypeAlias = Callable[[Sequence[int]], str]
 Descent: TypeAlias = Generator[Iterate, Tensor | None, None]
-Watch: TypeAlias = Callable[[Descent], Descent]
-"""Sees every iterate on its way to `minimise`: traces, progress and pictures are made so."""
+Watch: TypeAlias = Callable[[Descent, Tensor], Descent]
+"""Sees every iterate on its way to `minimise`, and whose each start is: traces are made so."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class RelaxedDecoder:
         energy = bound.select(starts.owner)
         point = self.lift(source, starts, self.support)
         descent = iterates(energy, point, self.geometry, self.update, self.search)
-        solution = minimise(self.watch(descent) if self.watch else descent, self.stop)
+        if self.watch:
+            descent = self.watch(descent, starts.owner)
+        solution = minimise(descent, self.stop)
         outcome = self._outcome(energy, starts, solution)
         return self._hypotheses(len(source.ids), starts, solution, outcome)
 
@@ -117,7 +119,13 @@ class RelaxedDecoder:
             costs = energy.costs(strings)
         else:
             strings, costs = best_seen(energy, starts.strings, initial, solution)
-        return Outcome(strings, costs, energy.total(costs), energy.per_word(costs, strings), energy.total(initial))
+        return Outcome(
+            strings,
+            costs,
+            energy.total(costs),
+            energy.per_word(costs, strings),
+            energy.total(initial),
+        )
 
     def _hypotheses(
         self, sentences: int, starts: Starts, solution: Solution, outcome: Outcome
@@ -180,7 +188,9 @@ def best_seen(
     costs = torch.cat(
         [initial.new_zeros(0, initial.shape[-1])]
         + [
-            energy.select(row[i : i + size]).costs(seen.select(torch.arange(i, min(i + size, len(row)), device=row.device)))
+            energy.select(row[i : i + size]).costs(
+                seen.select(torch.arange(i, min(i + size, len(row)), device=row.device))
+            )
             for i in range(0, len(row), size)
         ]
     )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 
 from simplexity.models.family import Member
+from simplexity.pipeline import in_batches
 from simplexity.relax.tokens import lengths, pad_batch
-from simplexity.text.batches import by_length
 from simplexity.text.vocabulary import PAD
-from simplexity.translate import WINDOW
 
 
 @dataclass(frozen=True)
@@ -23,27 +21,22 @@ class Score:
     total: float
 
 
-@torch.no_grad()
 def score_pairs(
     pairs: Iterable[tuple[str, str]], member: Member, batch_size: int
 ) -> Iterator[Score]:
-    """log P(target | source) of every pair, in order; the reverse member's log P(source | target)."""
-    stream = iter((y, x) for x, y in pairs) if member.name == "reverse" else iter(pairs)
-    while window := list(islice(stream, batch_size * WINDOW)):
-        sources = [member.source.encode(source) for source, _ in window]
-        targets = [member.target.encode(target) for _, target in window]
-        answers: dict[int, Score] = {}
-        longest = [max(len(x), len(y)) for x, y in zip(sources, targets, strict=True)]
-        for batch in by_length(longest, batch_size):
-            found = _score_batch([sources[i] for i in batch], [targets[i] for i in batch], member)
-            answers.update(zip(batch, found, strict=True))
-        yield from (answers[place] for place in range(len(window)))
+    """log P(target | source) of every pair, in order; by the reverse member P(source | target)."""
+    given = ((y, x) for x, y in pairs) if member.name == "reverse" else pairs
+    encoded = ((member.source.encode(x), member.target.encode(y)) for x, y in given)
+    return in_batches(
+        encoded, lambda pair: max(map(len, pair)), batch_size, lambda batch: _score(batch, member)
+    )
 
 
-def _score_batch(sources: list[list[int]], targets: list[list[int]], member: Member) -> list[Score]:
+@torch.no_grad()
+def _score(pairs: list[tuple[list[int], list[int]]], member: Member) -> list[Score]:
     device = member.model.device
-    target = pad_batch(targets, PAD, device)
-    memory = member.model.encode(pad_batch(sources, PAD, device))
+    target = pad_batch([y for _, y in pairs], PAD, device)
+    memory = member.model.encode(pad_batch([x for x, _ in pairs], PAD, device))
     found = member.model.log_probs(memory, target)
     columns = (found.per_token(target), found.end, found.total(target), lengths(target))
     rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -188,5 +188,7 @@ def test_requests_that_make_no_sense(references, systems, options, words):
 def test_no_system_and_no_such_format(references, table):
     with pytest.raises(UsageError, match="no system to evaluate"):
         compare({}, [references], [Bleu()])
+    with pytest.raises(UsageError, match="put a single set into a list"):
+        compare({"one": references}, references, [Bleu()])
     with pytest.raises(UsageError, match="no table format 'pdf'; choose from text"):
         render(table, "pdf")

@@ -17,6 +17,7 @@ from simplexity.evaluate.metrics import (
     check_parallel,
     from_sufficient,
     lengths_from_sums,
+    reference_sets,
     signature,
     sufficient,
 )
@@ -143,13 +144,12 @@ def _check(
     for name in [*([] if baseline is None else [baseline]), *costs]:
         if name not in systems:
             raise UsageError(f"there is no system {name!r}; there are {', '.join(systems)}")
-    sets = {f"reference {i}": lines for i, lines in enumerate(references, 1)}
     named = {f"system {name!r}": lines for name, lines in systems.items()}
     numbers = {f"the costs of system {name!r}": values for name, values in costs.items()}
     for name, values in numbers.items():
         if not np.isfinite(np.asarray(values, dtype=np.float64)).all():
             raise UsageError(f"{name} hold a value that is no finite number")
-    return check_parallel({**sets, **named, **numbers})
+    return check_parallel({**reference_sets(references), **named, **numbers})
 
 
 def _statistics(

@@ -195,6 +195,13 @@ def check_parallel(streams: Mapping[str, Sequence[object]]) -> int:
     return size
 
 
+def reference_sets(references: References) -> dict[str, Sequence[str]]:
+    """The reference sets under the names that errors give them."""
+    if len(references) == 0 or isinstance(references, str) or isinstance(references[0], str):
+        raise UsageError("references are a list of sets of lines: put a single set into a list")
+    return {f"reference {number}": lines for number, lines in enumerate(references, start=1)}
+
+
 def score(
     metric: Metric,
     hypotheses: Sequence[str],
@@ -218,7 +225,7 @@ def sufficient(
     name: str = "the hypotheses",
 ) -> Array:
     """Statistics of each sentence [sentences, d]; their sum determines the corpus score."""
-    _check(hypotheses, references, name)
+    check_parallel({name: hypotheses, **reference_sets(references)})
     return np.concatenate(sufficient_lists(metric, [[line] for line in hypotheses], references))
 
 
@@ -226,7 +233,7 @@ def sufficient_lists(
     metric: Metric, lists: Sequence[Sequence[str]], references: References
 ) -> list[Array]:
     """Statistics [n_i, d] of every hypothesis of each n-best list; references are read once."""
-    _check(lists, references, "the n-best lists")
+    check_parallel({"the n-best lists": lists, **reference_sets(references)})
     counter = metric.counter()
     known = counter._cache_references(references)
     width = len(_count(counter, "", known[0]))
@@ -291,13 +298,6 @@ def _count(counter: Any, line: str, reference: Any) -> list[float]:
         counter._preprocess_segment(line), reference
     )
     return counts
-
-
-def _check(hypotheses: Sequence[object], references: References, name: str) -> None:
-    if len(references) == 0 or isinstance(references, str) or isinstance(references[0], str):
-        raise UsageError("references are a list of sets of lines: put a single set into a list")
-    sets = {f"reference {i}": lines for i, lines in enumerate(references, 1)}
-    check_parallel({name: hypotheses, **sets})
 
 
 def _lines(count: int) -> str:

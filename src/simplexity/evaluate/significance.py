@@ -75,10 +75,8 @@ def approximate_randomisation(
     sum_a, sum_b = stats_a.sum(0), stats_b.sum(0)
     observed = float(_difference(sum_a, sum_b, metric))
     gap = stats_b - stats_a
-    shuffled = [
-        _difference(sum_a + swap @ gap, sum_b - swap @ gap, metric)
-        for swap in _swaps(len(gap), samples, seed)
-    ]
+    moved = [swap @ gap for swap in _swaps(len(gap), samples, seed)]
+    shuffled = [_difference(sum_a + part, sum_b - part, metric) for part in moved]
     low, high = _central(_resampled_differences(stats_a, stats_b, metric, 1000, seed))
     p_value = _p_value(np.abs(np.concatenate(shuffled)), observed)
     return Difference("randomisation", observed, p_value, low, high, samples, seed)

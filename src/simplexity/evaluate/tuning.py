@@ -114,7 +114,7 @@ def gain(
     """What the weights gain over others on these lists, with interval and p by paired bootstrap.
 
     On the lists that the weights were tuned on this flatters them: the bootstrap does not know
-    that they were chosen to look good here. `held_out_gain` does not flatter.
+    that they were chosen to look good here. `held_out_gain` is the honest figure.
     """
     return paired_bootstrap(
         selected(cached, weights), selected(cached, baseline_weights), metric, samples, seed

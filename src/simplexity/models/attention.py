@@ -172,7 +172,8 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         groups = (len(memory.mask), -1, self.config.hidden_size)
         context = self.attend(memory, state.output[:, -1].view(groups)).flatten(0, 1)
         gates = word_gates + self.context_gates(context)
-        outputs, cells = [], []
+        outputs: list[Tensor] = []
+        cells: list[Tensor] = []
         for layer, recurrent in enumerate(self.recurrent_gates):
             if layer:
                 gates = self.input_gates[layer - 1](self.dropout(outputs[-1]))

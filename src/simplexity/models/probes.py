@@ -112,7 +112,7 @@ def score_soft(adapter: Any, source: Hard, target: Hard) -> Tensor:
 
 def vertex(tokens: Hard, dtype: torch.dtype) -> Soft:
     """One-hot rows over the few words that occur: a whole vocabulary could be large."""
-    support = tokens.ids.unique()
+    support = torch.unique(tokens.ids)
     probs = F.one_hot(torch.searchsorted(support, tokens.ids), len(support))
     return Soft(probs.to(dtype), tokens.mask, support)
 

@@ -1,7 +1,7 @@
 """Weighted sums of terms: the objectives of the paper's extended models.
 
-    bidirectional   a (-log P_r2l(y | x)) + (1 - a) (-log P_l2r(y | x))        (eq. 8)
-    bilingual       a (-log P(y | x))     + (1 - a) (-log P(x | y))            (eq. 9)
+bidirectional   a (-log P_r2l(y | x)) + (1 - a) (-log P_l2r(y | x))        (eq. 8)
+bilingual       a (-log P(y | x))     + (1 - a) (-log P(x | y))            (eq. 9)
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Workers:
         grads = [p.grad for p in network.parameters() if p.grad is not None]
         flat = torch.cat([g.flatten() for g in grads] + [loss.reshape(1)])
         dist.all_reduce(flat)
-        pieces = flat.split([g.numel() for g in grads] + [1])
+        pieces = torch.split(flat, [g.numel() for g in grads] + [1])
         for grad, piece in zip(grads, pieces, strict=False):
             grad.copy_(piece.view_as(grad))
         return pieces[-1].squeeze(0)

@@ -44,7 +44,12 @@ def open_directory(config: TrainConfig) -> None:
     if config.overwrite and settings.exists():
         for name in ("l2r", "r2l", "reverse"):
             shutil.rmtree(directory / name, ignore_errors=True)
-        for file in (settings, directory / LEARNT, *directory.glob("*.vocabulary.json"), *directory.glob("*.spm")):
+        for file in (
+            settings,
+            directory / LEARNT,
+            *directory.glob("*.vocabulary.json"),
+            *directory.glob("*.spm"),
+        ):
             file.unlink(missing_ok=True)
     mine = config.model_dump(mode="json", exclude=MACHINE)
     if settings.exists():
@@ -141,14 +146,14 @@ def _save_member(
 ) -> None:
     """Write the model beside its place, then move it there, the weights last."""
     quiet_transformers()
-    languages = [config.source_language or "source", config.target_language or "target"]
+    source, target = config.source_language or "source", config.target_language or "target"
     if name == "reverse":
-        languages.reverse()
+        source, target = target, source
     place = config.output / name
     beside = place / "training" / "model"
     shutil.rmtree(beside, ignore_errors=True)
     network.save_pretrained(beside)
-    Card(name, *languages).save(beside)
+    Card(name, source, target).save(beside)
     for vocabulary, side in zip(sides, ("source", "target"), strict=True):
         vocabulary.save(beside, side)
     for file in sorted(beside.iterdir(), key=lambda file: file.suffix == ".safetensors"):

@@ -123,7 +123,7 @@ class Run:
         self.network.train()
         loss = self._cost(self.workers.share(indices), self.recipe.label_smoothing) / words
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         loss = self.workers.sum_gradients(self.network, loss.detach())
         nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         for group in optimiser.param_groups:
@@ -182,7 +182,7 @@ class Run:
         if self.recipe.average is None:
             yield
             return
-        parameters = list(self.network.parameters())
+        parameters: list[Tensor] = list(self.network.parameters())
         kept = [p.detach().clone() for p in parameters]
         with torch.no_grad():
             torch._foreach_copy_(parameters, average)
@@ -204,8 +204,8 @@ class Run:
         self, optimiser: torch.optim.Optimizer, average: list[Tensor], progress: Progress
     ) -> None:
         if self.workers.rank == 0:
-            parts = {"network": self.network.state_dict(), "average": average}
-            parts["optimiser"] = optimiser.state_dict()  # type: ignore[assignment]
+            parts: dict[str, Any] = {"network": self.network.state_dict(), "average": average}
+            parts["optimiser"] = optimiser.state_dict()
             path = self.folder / "checkpoint.pt"
             save_checkpoint(path, progress, parts, self._signature())
         self.workers.wait()

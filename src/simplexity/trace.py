@@ -1,0 +1,66 @@
+"""Every iteration of a descent as JSON lines: costs, the string so far, the likeliest words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from torch import Tensor
+
+from simplexity.decode import Descent, Watch
+from simplexity.relax.optimise import Iterate
+from simplexity.relax.tokens import harden, unpad
+from simplexity.text.vocabulary import Vocabulary
+
+TOP = 5
+"""Words shown for each position."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Writes what passes: one line for each iteration of each sentence."""
+
+    file: TextIO
+    target: Vocabulary
+
+    def of(self, sentences: Sequence[int]) -> Watch:
+        """A watch for a batch of these sentences."""
+
+        def watch(descent: Descent, owner: Tensor) -> Descent:
+            names = [sentences[row] for row in owner.tolist()]
+            iterate = next(descent)
+            while True:
+                self._write(iterate, names)
+                keep = yield iterate
+                iterate = next(descent) if keep is None else descent.send(keep)
+
+        return watch
+
+    def _write(self, iterate: Iterate, names: list[int]) -> None:
+        probs, places = iterate.y.probs.topk(min(TOP, iterate.y.probs.shape[-1]))
+        support = iterate.y.support
+        words = places if support is None else support[places]
+        rows = zip(
+            iterate.rows.tolist(),
+            iterate.cost.tolist(),
+            unpad(harden(iterate.y)),
+            words.tolist(),
+            probs.tolist(),
+            strict=True,
+        )
+        for row, cost, string, choices, masses in rows:
+            top = [
+                dict(zip(self.target.pieces(ids), mass, strict=True))
+                for ids, mass in zip(choices[: len(string)], masses[: len(string)], strict=True)
+            ]
+            record = {
+                "sentence_id": names[row],
+                "start": row,
+                "iteration": iterate.t,
+                "continuous_cost": cost,
+                "translation": self.target.decode(string),
+                "top": top,
+            }
+            self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
