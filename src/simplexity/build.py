@@ -150,6 +150,7 @@ def recipe(config: TrainConfig) -> Recipe:
 def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
     """What `simplexity translate` runs, from loaded models."""
     config = config.resolved()
+    assert config.decoder is not None
     forward = family["l2r" if config.decoder in GEOMETRIES else config.member]
     decoder: Decoder
     if config.decoder in GEOMETRIES:
@@ -178,6 +179,7 @@ GEOMETRIES: dict[str, Geometry] = {
 
 def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
     """A decoder by continuous optimisation, from resolved settings."""
+    assert config.decoder in GEOMETRIES
     forward = family["l2r"]
     banned = torch.tensor(forward.model.banned, device=forward.model.device)
     words = torch.arange(forward.model.vocabulary_size, device=forward.model.device)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from simplexity.objectives import parse_objective
+from simplexity.objectives import NAMED, parse_objective
 from simplexity.settings import Settings, setting
 
 Member = Literal["l2r", "r2l", "reverse"]
@@ -190,8 +190,8 @@ class TranslateConfig(Settings):
         "text", "plain sentences, Moses n-best lists, or JSON lines"
     )
 
-    decoder: Literal["greedy", "beam", "eg", "sgd", "projected"] = setting(
-        "beam", "how to search", section="Search"
+    decoder: Literal["greedy", "beam", "eg", "sgd", "projected"] | None = setting(
+        None, "how to search; unset: beam for the objective forward, else eg", section="Search"
     )
     member: Literal["l2r", "r2l"] = setting("l2r", "model of the family that greedy and beam use")
     beam_size: Count = setting(5, "hypotheses kept at a time")
@@ -239,19 +239,30 @@ class TranslateConfig(Settings):
     def _check(self) -> Self:
         if self.n_best > 1 and self.output_type == "text":
             raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
-        if self.decoder == "beam" and self.n_best > self.beam_size:
+        if self._usual_decoder() == "beam" and self.n_best > self.beam_size:
             raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
         if self.starts > self.beam_size:
             raise ValueError(f"starts ({self.starts}) is more than beam_size ({self.beam_size})")
         if (self.init == "file") != (self.init_file is not None):
             raise ValueError("--init file and --init-file FILE go together")
-        parse_objective(self.objective)
+        if self._is_joint() and self.decoder in ("greedy", "beam"):
+            raise ValueError(
+                f"{self.decoder} search writes with one model and cannot follow the objective "
+                f"{self.objective}; use --decoder eg"
+            )
         return self
+
+    def _is_joint(self) -> bool:
+        return parse_objective(self.objective) != NAMED["forward"]
+
+    def _usual_decoder(self) -> str:
+        return self.decoder or ("eg" if self._is_joint() else "beam")
 
     def resolved(self) -> TranslateConfig:
         """The same settings with the preset's values where none was given."""
         preset = PRESETS[self.preset]
-        missing = {key: value for key, value in preset.items() if getattr(self, key) is None}
+        unset = {"decoder": self._usual_decoder(), **preset}
+        missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
         return self.model_copy(update=missing)
 
 

@@ -46,9 +46,8 @@ def _part(text: str) -> tuple[TermName, float]:
                 return known, float(number)
             except ValueError:
                 raise UsageError(f"The weight of {known} is {number!r}, not a number.") from None
-    raise UsageError(
-        f"There is no term {name.strip()!r}; an objective is made of {', '.join(get_args(TermName))}."
-    )
+    known_terms = ", ".join(get_args(TermName))
+    raise UsageError(f"There is no term {name.strip()!r}; an objective is made of {known_terms}.")
 
 
 def _checked(weights: Weights) -> Weights:

@@ -6,6 +6,8 @@ import ctypes
 import os
 import sys
 
+from simplexity.errors import UsageError
+
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 
 
@@ -28,16 +30,19 @@ def use_threads(threads: int | None) -> None:
     """Compute with this many threads; None: OMP_NUM_THREADS, or one."""
     import torch
 
-    torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS", "1")))
+    # OpenMP also takes a list, one number a level; the first is ours.
+    asked = os.environ.get("OMP_NUM_THREADS", "1").split(",")[0]
+    torch.set_num_threads(threads or int(asked or 1))
 
 
 def device_named(name: str) -> str:
     """`auto` becomes cuda where there is one, else cpu."""
     import torch
 
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return name
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise UsageError("There is no CUDA device here that torch can use; use --device cpu.")
+    return ("cuda" if there else "cpu") if name == "auto" else name
 
 
 def quiet_transformers() -> None:

@@ -170,6 +170,24 @@ def test_it_stays_on_the_simplex_with_ten_thousand_words(geometry: Geometry, nam
         torch.testing.assert_close(it.y.probs.sum(-1), torch.ones(2, 2), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("geometry", [ExponentiatedGradient(), SoftmaxGradient()])
+@EACH_UPDATE
+@pytest.mark.parametrize("search", [None, Backtracking()], ids=["plain", "backtracking"])
+def test_forbidden_words_stay_forbidden_without_nan(
+    geometry: Geometry, name: str, search: Backtracking | None
+) -> None:
+    """Probability 0 at the start, though the energy would like these words best."""
+    forbidden = torch.zeros(3, 3, 5, dtype=torch.bool)
+    forbidden[..., 1], forbidden[1, 0, 2:] = True, True
+    start = Soft(draw(0, 3, 3, 5).float().masked_fill(forbidden, -torch.inf).softmax(-1), MASK)
+    energy = Linear(draw(1, 3, 3, 5).float() - 50.0 * forbidden)
+    banned = forbidden & MASK[..., None]
+    for it in islice(iterates(energy, start, geometry, updates(400.0)[name], search), 12):
+        assert it.y.probs.isfinite().all()
+        assert it.grad.isfinite().all()
+        assert (it.y.probs[banned] == 0).all()
+
+
 @EACH_GEOMETRY
 @EACH_UPDATE
 def test_it_reaches_the_best_vertex_of_a_linear_energy(geometry: Geometry, name: str) -> None:

@@ -375,7 +375,7 @@ def test_greedy_strings_are_those_of_generate(make):
                 assert mine == other
                 compared, words = compared + 1, words + len(other)
     assert compared >= 10
-    assert words > compared
+    assert words >= 10
 
 
 def test_a_forced_first_word_is_part_of_the_prefix():

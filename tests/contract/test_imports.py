@@ -17,19 +17,22 @@ PACKAGE = ROOT / "src" / "simplexity"
 
 LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
-DECODING = {"objectives", "initialise", "decode", "pipeline", "translate", "score", "output"}
+DECODING = {
+    *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
+}
 SETTINGS = {"runtime", "settings", "config"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
 
 # Room or module -> the rooms and modules it may import besides itself. The longest name that fits
 # a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": set(),
+    "": {"api"},
+    "api": BELOW_BUILD | {"build"},
     "__main__": {"cli"},
     "errors": set(),
     "runtime": {"errors"},
     "settings": {"errors"},
-    "config": {"settings"},
+    "config": {"errors", "settings", "objectives"},
     "relax": set(),
     "text": {"errors"},
     "text.batches": {"text", "errors", "relax"},
@@ -40,7 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "initialise": CORE,
     "decode": CORE | {"objectives", "initialise"},
     "pipeline": LOWER,
-    "translate": CORE | {"objectives", "initialise", "decode", "pipeline"},
+    "trace": CORE | {"decode"},
+    "translate": CORE | {"objectives", "initialise", "decode", "pipeline", "trace"},
     "score": LOWER | {"pipeline"},
     "output": CORE | {"decode"},
     "train": LOWER,
@@ -49,8 +53,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train.side_by_side": LOWER | SETTINGS | {"train"},
     "evaluate": {"errors", "text", "search"},
     "build": BELOW_BUILD,
-    "experiments": BELOW_BUILD | {"build"},
-    "cli": BELOW_BUILD | {"", "build", "experiments"},
+    "experiments": BELOW_BUILD | {"", "api", "build"},
+    "cli": BELOW_BUILD | {"", "api", "build", "experiments"},
 }
 
 # Libraries that a room does without, however indirectly it would use them.

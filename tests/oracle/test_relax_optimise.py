@@ -142,6 +142,13 @@ def test_gradients_flow_where_the_caller_has_switched_them_off() -> None:
     assert not got.y.probs.requires_grad
 
 
+def test_nothing_that_comes_out_hangs_on_a_graph() -> None:
+    energy, start = problem(0, 2, 3, 4)
+    start.probs.requires_grad_()
+    for it in islice(iterates(energy, start, ProjectedGradient(), MOMENTUM), 3):
+        assert not any(x.requires_grad for x in (it.y.probs, it.cost, it.grad))
+
+
 def test_the_gradient_is_taken_in_y_alone() -> None:
     c = draw(0, 2, 3, 4).requires_grad_()
     energy, start = Coupled(c, draw(1, 2, 4, 4)), problem(0, 2, 3, 4)[1]
@@ -345,6 +352,36 @@ def test_a_cost_that_is_not_finite_stops_its_sentence(
     torch.testing.assert_close(found.cost[1], first.cost[1])
     assert strings(found, 1) == strings(first, 1)
     assert found.fresh[0].all()
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=["eg", "sgd", "projected"])
+def test_a_sentence_that_is_not_a_number_disturbs_nobody(
+    geometry: ExponentiatedGradient | SoftmaxGradient | ProjectedGradient,
+) -> None:
+    """Carried along until the next look, with NaN in every word of it."""
+    energy, start = problem(4, 4, 4, 5)
+    update = Chain((Scale(3.0), Momentum(0.9)))
+    broken = Broken(energy, torch.tensor([100, 3, 100, 100]), torch.nan, [0])
+    its = iterates(broken, start, geometry, update)
+    found = minimise(its, MaxIterations(12), check_every=6)
+    whole = minimise(iterates(energy, start, geometry, update), MaxIterations(12))
+    first = minimise(iterates(energy, start, geometry, update), MaxIterations(2))
+    for row in (0, 2, 3):
+        same(found, row, whole, row)
+    assert found.iterations[1] == 3
+    assert found.why()[1] == "not finite"
+    assert strings(found, 1) == strings(first, 1)
+
+
+def test_a_string_of_an_iterate_without_a_finite_cost_is_not_kept() -> None:
+    energy, start = problem(4, 6, 4, 5)
+    update = Chain((Scale(3.0), Momentum(0.9)))
+    broken = Broken(energy, torch.full((6,), 1), torch.inf, [0])
+    second = list(islice(iterates(energy, start, EG, update), 2))[1]
+    found = minimise(iterates(broken, start, EG, update), MaxIterations(5))
+    assert (harden(second.y).ids != harden(start).ids).any()
+    for row in range(6):
+        assert strings(found, row) == [harden(start).ids[row].tolist()]
 
 
 def bouncing() -> tuple[Quadratic, Soft]:

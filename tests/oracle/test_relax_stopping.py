@@ -144,6 +144,15 @@ def test_the_gradient_shrinks_to_the_ratio_just_when_it_says_so() -> None:
         assert (norms[:n, row] > 0.2 * norms[0, row]).all()
 
 
+def test_a_rounding_that_never_changes_is_counted_from_the_start() -> None:
+    a = torch.eye(4, dtype=torch.float64)[None, :2]
+    start = Soft(0.5 * a + 0.125, torch.ones(1, 2, dtype=torch.bool))
+    its = iterates(Quadratic(a), start, ExponentiatedGradient(), Scale(0.1))
+    found = minimise(its, RoundingUnchanged(2))
+    assert found.iterations.tolist() == [2]
+    assert found.fresh.sum(0).tolist() == [1]
+
+
 def test_the_rounding_has_really_stayed_the_same() -> None:
     energy, start = problem()
     its = list(islice(iterates(energy, start, ExponentiatedGradient(), Scale(0.5)), 50))

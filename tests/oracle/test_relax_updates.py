@@ -80,6 +80,13 @@ def test_adaptive_is_adam() -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+def test_adaptive_begins_again_whatever_the_iteration() -> None:
+    """Its correction for a short memory counts the sentence's own gradients."""
+    grads, update = gradients(3), Adaptive()
+    late, _ = update.step(grads[0], update.init(grads[0]), 40)
+    torch.testing.assert_close(late, run(update, grads)[0], rtol=0, atol=0)
+
+
 def test_optimistic_extrapolates_after_its_first_step() -> None:
     grads = gradients(4)
     steps = run(Optimistic(), grads)

@@ -95,7 +95,7 @@ def _parameter(key: str, field: FieldInfo) -> click.Parameter:
     if look["positional"]:
         return click.Argument([key], nargs=-1, type=_kind(get_args(field.annotation)[0])[0])
     text = _help(field)
-    if field.annotation is bool:
+    if _inner(field.annotation) is bool:
         return click.Option([key, f"{flag(key)}/{flag('no-' + key)}"], default=None, help=text)
     names = [key, flag(key), *([look["short"]] if look["short"] else [])]
     kind, metavar = _kind(field.annotation)

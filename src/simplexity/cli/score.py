@@ -23,10 +23,12 @@ def run(config: ScoreConfig) -> None:
 
     family = load_family(config.model, (config.member,), device_named(config.device))
     pairs = Bitext(config.source, config.target)
-    with writing(config.output, config.overwrite) as output:
-        with Progress("scoring", unit="sentences", quiet=config.quiet) as progress:
-            scores = score_pairs(pairs, family[config.member], config.batch_size)
-            for number, score in enumerate(scores, 1):
-                shown = score.tokens if config.per_token else (score.total,)
-                output.write(" ".join(f"{value:.6f}" for value in shown) + "\n")
-                progress.update(number)
+    with (
+        writing(config.output, config.overwrite) as output,
+        Progress("scoring", unit="sentences", quiet=config.quiet) as progress,
+    ):
+        scores = score_pairs(pairs, family[config.member], config.batch_size)
+        for number, score in enumerate(scores, 1):
+            shown = score.tokens if config.per_token else (score.total,)
+            output.write(" ".join(f"{value:.6f}" for value in shown) + "\n")
+            progress.update(number)

@@ -13,7 +13,7 @@ the other; all that does not depend on the recurrence is done for all positions 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,7 @@ class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
         self.tie_output = tie_output
         self.max_positions = max_positions
         self.unk_token_id = unk_token_id
-        fixed = {"is_encoder_decoder": True, "tie_word_embeddings": False}
+        fixed = {"is_encoder_decoder": True, "tie_word_embeddings": tie_output}
         ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id}
         ids |= {"eos_token_id": eos_token_id, "decoder_start_token_id": bos_token_id}
         super().__init__(**{**ids, **fixed, **others})
@@ -98,6 +98,7 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
     config_class = AttentionalConfig
     base_model_prefix = "attentional"
     main_input_name = "input_ids"
+    _tied_weights_keys: ClassVar = {"output.weight": "target_embedding.weight"}
 
     def __init__(self, config: AttentionalConfig) -> None:
         super().__init__(config)
@@ -124,8 +125,6 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         self.output = nn.Linear(hidden, config.vocab_size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
-        if config.tie_output:
-            self.output.weight = self.target_embedding.weight
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -22,7 +22,7 @@ from simplexity.models import attention
 from simplexity.models.adapters import AttentionalSeq2Seq
 from simplexity.models.huggingface import adapt
 from simplexity.models.seq2seq import RightToLeft, Seq2Seq
-from simplexity.text.vocabulary import Vocabulary, first_difference, load_vocabulary
+from simplexity.text.vocabulary import BOS, PAD, UNK, Vocabulary, first_difference, load_vocabulary
 
 MemberName = Literal["l2r", "r2l", "reverse"]
 MEMBERS: tuple[MemberName, ...] = get_args(MemberName)
@@ -111,7 +111,7 @@ def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
     if isinstance(network, attention.Attentional):
         model = AttentionalSeq2Seq(network)
     else:
-        model = adapt(network)
+        model = adapt(network, banned=(PAD, BOS, UNK))
     if card.member == "r2l":
         model = RightToLeft(model)
     source, target = load_vocabulary(directory, "source"), load_vocabulary(directory, "target")

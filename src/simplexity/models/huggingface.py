@@ -280,7 +280,8 @@ def opening(model: Any) -> tuple[int, ...]:
 
 def positions(side: Any) -> int:
     """Most ids that an encoder or decoder can read."""
-    return int(getattr(side.config, "max_position_embeddings", UNLIMITED))
+    config = getattr(side, "config", None)
+    return int(getattr(config, "max_position_embeddings", UNLIMITED))
 
 
 def forbidden(model: Any) -> set[int]:

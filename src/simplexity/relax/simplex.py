@@ -52,12 +52,12 @@ def project(x: Tensor) -> Tensor:
 
     max(x - tau, 0) with tau such that the row sums to 1 (Duchi et al., 2008).
     """
-    # Words more than 1 below the best get nothing. Cutting them there changes no answer and keeps
-    # the running sum small enough for float32 with ten thousand words.
-    x = (x - x.amax(-1, keepdim=True)).clamp_min(-1.0)
+    # Without the shift the running sum of ten thousand words loses the 1 in single precision.
+    x = x - x.amax(-1, keepdim=True)
     ordered = x.sort(-1, descending=True).values
     rank = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
     excess = ordered.cumsum(-1) - 1.0
+    # At least the best word is kept; a row of NaN says not even that, and must not crash.
     kept = (ordered * rank > excess).sum(-1, keepdim=True).clamp_min(1)
     tau = excess.gather(-1, kept - 1) / kept
     y = (x - tau).clamp_min(0.0)

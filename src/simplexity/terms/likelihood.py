@@ -1,7 +1,7 @@
 """Translation models as parts of the objective, in either direction.
 
-    forward:  -log P(y | x)   relaxed: -sum_i y_i . log softmax f(E y_{<i}, x) - log p(end)   (eq. 6)
-    reverse:  -log P(x | y)   relaxed: the encoder reads the expected embeddings E y_i        (eq. 9)
+    forward   -log P(y | x), relaxed: -sum_i y_i . log softmax f(E y_{<i}, x) - log p(end)   (eq. 6)
+    reverse   -log P(x | y), relaxed: the encoder reads the expected embeddings E y_i        (eq. 9)
 
 Every energy takes hard and soft strings alike: the same lines are the relaxed objective, the score
 that rounding is judged by, and the scorer of n-best lists.

@@ -88,8 +88,10 @@ class MixEnergy:
 
     def total(self, costs: Tensor) -> Tensor:
         """The weighted sum of costs [..., terms]."""
-        # A sum of products, not a matrix product: that one would round to bfloat16 under autocast.
-        return (costs * costs.new_tensor(self.weights)).sum(-1)
+        # Plain sums: a matrix product would round to bfloat16 under autocast, and a tensor of
+        # weights would have to travel to the device in every iteration.
+        terms = zip(self.weights, costs.unbind(-1), strict=True)
+        return torch.stack([weight * cost for weight, cost in terms]).sum(0)
 
     def per_word(self, costs: Tensor, y: Tokens) -> Tensor:
         """The weighted sum, every term divided by its own factors: for strings of any length."""
@@ -139,24 +141,22 @@ class Confidence:
     """
 
     def bind(self, source: Hard) -> ConfidenceEnergy:
-        return ConfidenceEnergy(len(source.ids))
+        return ConfidenceEnergy()
 
 
 @dataclass(frozen=True)
 class ConfidenceEnergy:
-    """Minus the entropy of every position, summed."""
-
-    batch: int
+    """Minus the entropy of every position, summed; the sources do not matter."""
 
     def __call__(self, y: Tokens) -> Tensor:
         match y:
             case Soft():
                 return -entropy(y)
             case Hard(ids=ids):
-                return torch.zeros(self.batch, device=ids.device)
+                return torch.zeros(len(ids), device=ids.device)
 
     def factors(self, y: Tokens) -> Tensor:
         return lengths(y).clamp_min(1)
 
     def select(self, rows: Tensor) -> ConfidenceEnergy:
-        return ConfidenceEnergy(len(rows))
+        return self

@@ -59,6 +59,8 @@ def join_workers() -> Workers:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Workers()
     if not dist.is_initialized():
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         # gloo also carries the validation's float64 sums, which live on the CPU.
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from simplexity.errors import SimplexityError
 from simplexity.text.batches import bucketed
+from simplexity.text.corpora import Bitext
 from simplexity.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 MemberName = Literal["l2r", "r2l", "reverse"]
@@ -51,11 +52,11 @@ class Batch:
 
 
 def read_examples(
-    pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int
+    corpus: Bitext, source: Vocabulary, target: Vocabulary, longest: int
 ) -> Examples:
     """Encode a bitext; pairs longer than the limit and pairs with an empty side are left out."""
     sources, targets, left_out = [], [], 0
-    for x, y in pairs:
+    for x, y in corpus:
         x_ids, y_ids = source.encode(x), target.encode(y)
         if 0 < len(x_ids) <= longest and 0 < len(y_ids) <= longest:
             sources.append(x_ids)
@@ -64,8 +65,8 @@ def read_examples(
             left_out += 1
     if not sources:
         raise SimplexityError(
-            f"No sentence pair of the corpus can be used: all {left_out} are empty or longer than "
-            f"{longest} words; raise --max-length or check the files."
+            f"No line of {corpus.source} and {corpus.target} can be used: all {left_out} are empty "
+            f"or longer than {longest} words; raise --max-length or check the files."
         )
     return Examples(sources, targets, left_out)
 

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simplexity.train.checkpoint import Progress, load_checkpoint, save_checkpoint
+from simplexity.errors import SimplexityError
+from simplexity.train.checkpoint import Progress, load_checkpoint, save_checkpoint, save_whole
 from simplexity.train.distributed import Workers
 from simplexity.train.examples import Batch, Examples, collate, in_order, plan
 
@@ -89,11 +90,9 @@ class Run:
             batches = plan(self.train, self.recipe.batch_tokens, self.recipe.seed, progress.epoch)
             for indices in batches[progress.batch :]:
                 loss, words = self._update(indices, optimiser, average, progress)
-                last = progress.batch + 1 == len(batches)
                 progress = replace(progress, step=progress.step + 1, batch=progress.batch + 1)
                 yield Update(progress, loss, words, len(batches))
-                every = self.recipe.validate_every
-                if (progress.step % every == 0) if every else last:
+                if self._is_due(progress, len(batches)):
                     progress = yield from self._validate(average, progress)
                     self._save(optimiser, average, progress)
                 elif progress.step % self.recipe.checkpoint_every == 0:
@@ -107,8 +106,21 @@ class Run:
 
     def best_weights(self) -> dict[str, Tensor]:
         """The weights with the lowest dev perplexity so far."""
+        if not (self.folder / "best.pt").exists():
+            raise SimplexityError(
+                f"Training in {self.folder} went astray: the dev perplexity was never a number; "
+                "start anew with --overwrite and a lower --learning-rate."
+            )
         found: dict[str, Tensor] = torch.load(self.folder / "best.pt", weights_only=True)
         return found
+
+    def _is_due(self, progress: Progress, batches: int) -> bool:
+        """Whether to validate now; the last update of all always is, whatever the interval."""
+        ended = progress.batch == batches
+        if self.recipe.validate_every is None:
+            return ended
+        final = ended and progress.epoch + 1 >= self.recipe.max_epochs
+        return final or progress.step % self.recipe.validate_every == 0
 
     def _update(
         self,
@@ -163,7 +175,7 @@ class Run:
             cost = self._dev_cost()
             improved = cost < progress.best
             if improved and self.workers.rank == 0:
-                _write(self.folder / "best.pt", self.network.state_dict())
+                save_whole(self.folder / "best.pt", self.network.state_dict())
         progress = after_validation(self.recipe, progress, cost)
         yield Validation(progress, math.exp(min(cost, 50.0)), rate, improved)
         return progress
@@ -224,6 +236,8 @@ def learning_rate(recipe: Recipe, progress: Progress) -> float:
 
 def after_validation(recipe: Recipe, progress: Progress, cost: float) -> Progress:
     """Remember the best; lower the rate after `patience` failures, stop after enough decays."""
+    if math.isnan(cost):  # no further step would lead back
+        return replace(progress, finished=True)
     if cost < progress.best:
         return replace(progress, best=cost, waiting=0)
     if progress.waiting + 1 <= recipe.patience:
@@ -232,8 +246,3 @@ def after_validation(recipe: Recipe, progress: Progress, cost: float) -> Progres
         return replace(progress, finished=True)
     return replace(progress, waiting=0, decays=progress.decays + 1)
 
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    partial = path.with_suffix(".partial")
-    torch.save(content, partial)
-    partial.replace(path)

@@ -1,0 +1,48 @@
+"""The library in three lines: load a family, translate, look at the hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simplexity import build
+from simplexity.config import TranslateConfig
+from simplexity.decode import Hypothesis
+from simplexity.models.family import Family, MemberName, load_family
+from simplexity.runtime import device_named, quiet_transformers
+from simplexity.score import Score, score_pairs
+from simplexity.settings import load_config
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The models of a language pair, ready to translate and to score."""
+
+    family: Family
+
+    def translate(self, lines: Iterable[str], **settings: Any) -> list[Hypothesis]:
+        """The best translation of every line, in order.
+
+        The settings are those of `simplexity translate`, such as `objective="bidirectional"`,
+        `decoder="sgd"`, `beam_size=10`, `iterations=20`.
+        """
+        return [found[0] for found in self.n_best(lines, **settings)]
+
+    def n_best(self, lines: Iterable[str], **settings: Any) -> Iterator[list[Hypothesis]]:
+        """All hypotheses of every line, best first, as they are found."""
+        config = load_config(TranslateConfig, None, {"model": self.family.directory, **settings})
+        return build.translator(config, self.family)(lines)
+
+    def score(
+        self, pairs: Iterable[tuple[str, str]], member: MemberName = "l2r", batch_size: int = 64
+    ) -> Iterator[Score]:
+        """log P of every (source, target) pair under one member."""
+        return score_pairs(pairs, self.family[member], batch_size)
+
+
+def load(directory: str | Path, device: str = "auto") -> Loaded:
+    """Load the models that a directory holds."""
+    quiet_transformers()
+    return Loaded(load_family(Path(directory), device=device_named(device)))
