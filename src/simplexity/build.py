@@ -89,7 +89,7 @@ def new_network(config: TrainConfig, source_size: int, target_size: int) -> Any:
             encoder_layers=config.encoder_layers,
             decoder_layers=config.decoder_layers,
             dropout=config.dropout,
-            tie_output=config.tie_embeddings,
+            tie_word_embeddings=config.tie_embeddings,
         )
     )
 
@@ -216,7 +216,7 @@ def beam_settings(config: TranslateConfig) -> BeamSettings:
     greedy = config.decoder == "greedy" or (relaxed and config.init in ("greedy", "uniform"))
     return BeamSettings(
         size=1 if greedy else config.beam_size,
-        n_best=1 if greedy else config.starts if relaxed else config.n_best,
+        n_best=config.n_best if config.decoder == "beam" else 1,
         length_penalty=config.length_penalty,
     )
 

@@ -128,9 +128,18 @@ class TrainConfig(Settings):
             self._check_corpus(name)
         if len(set(self.directions)) < len(self.directions):
             raise ValueError(f"directions names a model twice: {','.join(self.directions)}")
-        if self.architecture == "transformer" and self.hidden % self.heads:
-            raise ValueError(f"hidden ({self.hidden}) is not divisible by heads ({self.heads})")
+        self._check_sizes()
         return self
+
+    def _check_sizes(self) -> None:
+        if self.architecture == "transformer":
+            if self.hidden % self.heads:
+                raise ValueError(f"hidden ({self.hidden}) is not divisible by heads ({self.heads})")
+        elif self.tie_embeddings and self.embedding != self.hidden:
+            raise ValueError(
+                f"tie_embeddings needs an embedding ({self.embedding}) of the size of hidden "
+                f"({self.hidden})"
+            )
 
     def _check_corpus(self, name: str) -> None:
         prefix = getattr(self, name)

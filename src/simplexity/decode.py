@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -29,9 +30,10 @@ Watch: TypeAlias = Callable[[Descent, Tensor], Descent]
 class Hypothesis:
     """A translation and how it came about.
 
-    score: minus the joint cost per word, higher is better. terms: -log P of each term by itself.
-    discrete_cost: the weighted sum of the terms at this string; initial_cost: the same at the
-    string that the search began from; continuous_cost: the least relaxed cost of the descent.
+    score: minus the joint cost per word, higher is better. terms: the cost of each term by itself,
+    as the objective has it: -log P, or that per word. discrete_cost: the weighted sum of the terms
+    at this string; initial_cost: the same at the string that the search began from;
+    continuous_cost: the least relaxed cost of the descent.
     """
 
     text: str
@@ -63,17 +65,19 @@ class BeamDecoder:
 
     def __call__(self, source: Hard) -> list[list[Hypothesis]]:
         found = beam_search(self.model, source, self.settings)
-        answers: list[list[Hypothesis]] = []
         columns = (found.ids, found.mask.sum(-1), found.log_prob, found.score)
-        for rows in zip(*(column.tolist() for column in columns), found.count.tolist()):
-            answers.append([])
-            for ids, length, log_prob, score in zip(*(r[: rows[-1]] for r in rows[:-1])):
-                words = tuple(ids[:length])
-                text = self.detokenise(words)
-                if all(text != other.text for other in answers[-1]):
-                    terms = {self.name: -log_prob}
-                    answers[-1].append(Hypothesis(text, words, score, terms, -log_prob))
+        # A sentence for which nothing ends has the empty string, of probability 0.
+        counts = found.count.clamp_min(1).tolist()
+        answers = []
+        for count, *row in zip(counts, *(column.tolist() for column in columns), strict=True):
+            strings = zip(*(column[:count] for column in row), strict=True)
+            answers.append(best_first(self._hypothesis(*string) for string in strings))
         return answers
+
+    def _hypothesis(self, ids: list[int], length: int, log_prob: float, score: float) -> Hypothesis:
+        words = tuple(ids[:length])
+        terms = {self.name: -log_prob}
+        return Hypothesis(self.detokenise(words), words, score, terms, -log_prob)
 
 
 @dataclass(frozen=True)
@@ -107,18 +111,22 @@ class RelaxedDecoder:
         if self.watch:
             descent = self.watch(descent, starts.owner)
         solution = minimise(descent, self.stop)
-        outcome = self._outcome(energy, starts, solution)
-        return self._hypotheses(len(source.ids), starts, solution, outcome)
+        outcome = self._outcome(energy, starts.strings, solution)
+        answers: list[list[Hypothesis]] = [[] for _ in source.ids]
+        found = self._hypotheses(starts.strings, solution, outcome)
+        for owner, hypothesis in zip(starts.owner.tolist(), found, strict=True):
+            answers[owner].append(hypothesis)
+        return [best_first(hypotheses) for hypotheses in answers]
 
     @torch.no_grad()
-    def _outcome(self, energy: MixEnergy, starts: Starts, solution: Solution) -> Outcome:
+    def _outcome(self, energy: MixEnergy, start: Hard, solution: Solution) -> Outcome:
         """Choose a string for every start and score it as the hard string it is."""
-        initial = energy.costs(starts.strings)
-        if not self.guard:
+        initial = energy.costs(start)
+        if self.guard:
+            strings, costs = best_seen(energy, start, initial, solution)
+        else:
             strings = harden(solution.y)
             costs = energy.costs(strings)
-        else:
-            strings, costs = best_seen(energy, starts.strings, initial, solution)
         return Outcome(
             strings,
             costs,
@@ -127,40 +135,36 @@ class RelaxedDecoder:
             energy.total(initial),
         )
 
-    def _hypotheses(
-        self, sentences: int, starts: Starts, solution: Solution, outcome: Outcome
-    ) -> list[list[Hypothesis]]:
+    def _hypotheses(self, start: Hard, solution: Solution, outcome: Outcome) -> list[Hypothesis]:
+        """What came of every start."""
         names = [part.name for part in self.objective.parts]
-        answers: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         rows = zip(
-            starts.owner.tolist(),
             unpad(outcome.strings),
             outcome.costs.tolist(),
             outcome.total.tolist(),
             outcome.per_word.tolist(),
-            solution.cost.tolist(),
             outcome.initial.tolist(),
-            unpad(starts.strings),
+            unpad(start),
+            solution.cost.tolist(),
             solution.iterations.tolist(),
             solution.why(),
             strict=True,
         )
-        for owner, ids, costs, total, per_word, continuous, initial, begun, iterations, why in rows:
-            answers[owner].append(
-                Hypothesis(
-                    text=self.detokenise(ids),
-                    ids=tuple(ids),
-                    score=-per_word,
-                    terms=dict(zip(names, costs, strict=True)),
-                    discrete_cost=total,
-                    continuous_cost=continuous,
-                    initial_cost=initial,
-                    initial_text=self.detokenise(begun),
-                    iterations=iterations,
-                    stop=why,
-                )
+        return [
+            Hypothesis(
+                text=self.detokenise(ids),
+                ids=tuple(ids),
+                score=-per_word,
+                terms=dict(zip(names, costs, strict=True)),
+                discrete_cost=total,
+                continuous_cost=continuous,
+                initial_cost=initial,
+                initial_text=self.detokenise(begun),
+                iterations=iterations,
+                stop=why,
             )
-        return [sorted(found, key=lambda h: -h.score) for found in answers]
+            for ids, costs, total, per_word, initial, begun, continuous, iterations, why in rows
+        ]
 
 
 @dataclass(frozen=True)
@@ -180,24 +184,26 @@ def best_seen(
     """The string of least discrete cost among the start and all roundings of the descent.
 
     Every new rounding is scored once, as a hard string, after the descent: one forward pass for
-    all of them together costs less than one an iteration.
+    all of them together costs less than one an iteration. A cost that is not finite never wins.
     """
-    when, row = solution.fresh.nonzero(as_tuple=True)
+    differs = ((solution.roundings != start.ids) & start.mask).any(-1)
+    when, row = (solution.fresh & differs).nonzero(as_tuple=True)
     seen = Hard(solution.roundings[when, row], start.mask[row])
-    size = max(len(start.ids), 1)
-    costs = torch.cat(
-        [initial.new_zeros(0, initial.shape[-1])]
-        + [
-            energy.select(row[i : i + size]).costs(
-                seen.select(torch.arange(i, min(i + size, len(row)), device=row.device))
-            )
-            for i in range(0, len(row), size)
-        ]
-    )
+    batches = [slice(i, i + len(start.ids)) for i in range(0, len(row), len(start.ids))]
+    costs = [energy.select(row[b]).costs(Hard(seen.ids[b], seen.mask[b])) for b in batches]
     table = initial.new_full((len(solution.fresh) + 1, *initial.shape), torch.inf)
     table[0] = initial
-    table[when + 1, row] = costs
-    best = energy.total(table.nan_to_num(nan=torch.inf)).argmin(0)
+    table[when + 1, row] = torch.cat([initial[:0], *costs])
+    total = energy.total(table)
+    best = total.masked_fill(~total.isfinite(), torch.inf).argmin(0)
     strings = torch.cat([start.ids[None], solution.roundings])
     rows = torch.arange(len(best), device=best.device)
     return Hard(strings[best, rows], start.mask), table[best, rows]
+
+
+def best_first(found: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """In the order of their scores, each text once; a score that is not a number comes last."""
+    kept: dict[str, Hypothesis] = {}
+    for hypothesis in sorted(found, key=lambda h: (math.isnan(h.score), -h.score)):
+        kept.setdefault(hypothesis.text, hypothesis)
+    return list(kept.values())

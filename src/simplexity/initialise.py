@@ -6,7 +6,7 @@ never leave, but as the model's own predictions along it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -39,29 +39,30 @@ class Lift(Protocol):
 
 @dataclass(frozen=True)
 class FromSearch:
-    """The best strings of a beam search; with `starts` > 1, different lengths come first."""
+    """The best string of a search; with `starts` > 1, so many of its strings, see `varied`."""
 
     model: Seq2Seq
     settings: BeamSettings
     starts: int = 1
 
     def __call__(self, source: Hard) -> Starts:
-        found = beam_search(self.model, source, self.settings)
-        if self.starts == 1:
-            return Starts(found.best(), torch.arange(len(source.ids), device=source.ids.device))
+        # To find different lengths it takes all that the beam holds.
+        n_best = 1 if self.starts == 1 else self.settings.size
+        found = beam_search(self.model, source, replace(self.settings, n_best=n_best))
         return varied(found, self.starts)
 
 
 def varied(found: Found, number: int) -> Starts:
     """The best string of each length first, then the others, `number` a sentence at most."""
     length = found.mask.sum(-1)
-    earlier = torch.ones_like(length[0], dtype=torch.bool).diag().cumsum(1).bool().logical_not()
-    same = length[:, :, None] == length[:, None, :]
-    repeats = (same & earlier.T[None]).any(-1)
-    place = torch.arange(length.shape[1], device=length.device)
-    rank = place + repeats * length.shape[1] + (found.score == -torch.inf) * 2 * length.shape[1]
-    chosen = rank.argsort(1)[:, :number]
-    exists = found.score.gather(1, chosen) > -torch.inf
+    size, device = length.shape[1], length.device
+    place = torch.arange(size, device=device)
+    earlier = place[:, None] > place
+    repeats = (earlier & (length[:, :, None] == length[:, None])).any(-1)
+    missing = place >= found.count[:, None]
+    chosen = (place + repeats * size + missing * 2 * size).argsort(1)[:, :number]
+    # A sentence for which nothing ends starts from the empty string that stands for it.
+    exists = place[:number] < found.count.clamp_min(1)[:, None]
     owner, column = exists.nonzero(as_tuple=True)
     picked = chosen[owner, column]
     return Starts(Hard(found.ids[owner, picked], found.mask[owner, picked]), owner)
@@ -93,9 +94,11 @@ class Smoothed:
     mass: float = 0.1
 
     def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft:
-        hit = starts.strings.ids[..., None] == support
-        share = self.mass / len(support)
-        return Soft(hit.float() * (1 - self.mass) + share, starts.strings.mask, support)
+        hit = (starts.strings.ids[..., None] == support).float()
+        # An unknown word is not in the support: nothing but the even share is known of it.
+        lost = 1 - hit.sum(-1, keepdim=True)
+        probs = (hit + lost / len(support)) * (1 - self.mass) + self.mass / len(support)
+        return Soft(probs, starts.strings.mask, support)
 
 
 @dataclass(frozen=True)

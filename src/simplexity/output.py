@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Literal
 
 from simplexity.decode import Hypothesis
@@ -30,18 +31,22 @@ def nbest_line(sentence: int, hypothesis: Hypothesis) -> NBestLine:
 
 
 def record(sentence: int, found: list[Hypothesis]) -> dict[str, object]:
-    """One sentence as a JSON object."""
+    """One sentence as a JSON object; JSON knows no infinite numbers, so these are null."""
     best = found[0]
     return {
         "sentence_id": sentence,
         "translation": best.text,
-        "score": best.score,
+        "score": _finite(best.score),
         "translations": [hypothesis.text for hypothesis in found],
-        "scores": [hypothesis.score for hypothesis in found],
-        "terms": best.terms,
-        "continuous_cost": best.continuous_cost,
-        "discrete_cost": best.discrete_cost,
-        "initial_cost": best.initial_cost,
+        "scores": [_finite(hypothesis.score) for hypothesis in found],
+        "terms": {name: _finite(cost) for name, cost in best.terms.items()},
+        "continuous_cost": _finite(best.continuous_cost),
+        "discrete_cost": _finite(best.discrete_cost),
+        "initial_cost": _finite(best.initial_cost),
         "iterations": best.iterations,
         "stop": best.stop,
     }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from simplexity.errors import SimplexityError
 from simplexity.models.family import Member
 from simplexity.pipeline import in_batches
 from simplexity.relax.tokens import lengths, pad_batch
@@ -26,10 +27,21 @@ def score_pairs(
 ) -> Iterator[Score]:
     """log P(target | source) of every pair, in order; by the reverse member P(source | target)."""
     given = ((y, x) for x, y in pairs) if member.name == "reverse" else pairs
-    encoded = ((member.source.encode(x), member.target.encode(y)) for x, y in given)
+    encoded = (_encode(member, x, y, place) for place, (x, y) in enumerate(given))
     return in_batches(
         encoded, lambda pair: max(map(len, pair)), batch_size, lambda batch: _score(batch, member)
     )
+
+
+def _encode(member: Member, source: str, target: str, place: int) -> tuple[list[int], list[int]]:
+    ids = member.source.encode(source), member.target.encode(target)
+    longest, limit = max(map(len, ids)), member.model.max_length
+    if longest > limit:
+        raise SimplexityError(
+            f"Line {place + 1} has {longest} tokens, but the {member.name} model takes {limit} at "
+            "most; split it into sentences."
+        )
+    return ids
 
 
 @torch.no_grad()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TextIO
 
 from torch import Tensor
@@ -29,7 +31,7 @@ class Trace:
         """A watch for a batch of these sentences."""
 
         def watch(descent: Descent, owner: Tensor) -> Descent:
-            names = [sentences[row] for row in owner.tolist()]
+            names = _names([sentences[row] for row in owner.tolist()])
             iterate = next(descent)
             while True:
                 self._write(iterate, names)
@@ -38,8 +40,8 @@ class Trace:
 
         return watch
 
-    def _write(self, iterate: Iterate, names: list[int]) -> None:
-        probs, places = iterate.y.probs.topk(min(TOP, iterate.y.probs.shape[-1]))
+    def _write(self, iterate: Iterate, names: list[tuple[int, int]]) -> None:
+        probs, places = iterate.y.probs.nan_to_num().topk(min(TOP, iterate.y.probs.shape[-1]))
         support = iterate.y.support
         words = places if support is None else support[places]
         rows = zip(
@@ -55,12 +57,23 @@ class Trace:
                 dict(zip(self.target.pieces(ids), mass, strict=True))
                 for ids, mass in zip(choices[: len(string)], masses[: len(string)], strict=True)
             ]
+            sentence, start = names[row]
             record = {
-                "sentence_id": names[row],
-                "start": row,
+                "sentence_id": sentence,
+                "start": start,
                 "iteration": iterate.t,
-                "continuous_cost": cost,
+                "continuous_cost": cost if isfinite(cost) else None,
                 "translation": self.target.decode(string),
                 "top": top,
             }
             self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _names(sentences: list[int]) -> list[tuple[int, int]]:
+    """Each start of a batch as its sentence, and which of that sentence's starts it is."""
+    seen: Counter[int] = Counter()
+    names = []
+    for sentence in sentences:
+        names.append((sentence, seen[sentence]))
+        seen[sentence] += 1
+    return names

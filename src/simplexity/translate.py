@@ -43,7 +43,8 @@ class Translator:
     def __call__(self, lines: Iterable[str]) -> Iterator[list[Hypothesis]]:
         """The hypotheses of every line, best first, in order; an empty line gives an empty one."""
         return self._translate(
-            Sentence(n, self._read(self.source, line, n)) for n, line in enumerate(lines)
+            Sentence(n, self._read(self.source, line, "the source", n))
+            for n, line in enumerate(lines)
         )
 
     def improve(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[Hypothesis]]:
@@ -53,7 +54,11 @@ class Translator:
                 "Only the decoders eg, sgd and projected start from given strings."
             )
         return self._translate(
-            Sentence(n, self._read(self.source, x, n), self._read(self.target, y, n))
+            Sentence(
+                n,
+                self._read(self.source, x, "the source", n),
+                self._read(self.target, y, "the given translations", n),
+            )
             for n, (x, y) in enumerate(pairs)
         )
 
@@ -65,12 +70,12 @@ class Translator:
             self._work,
         )
 
-    def _read(self, vocabulary: Vocabulary, line: str, place: int) -> list[int]:
+    def _read(self, vocabulary: Vocabulary, line: str, file: str, place: int) -> list[int]:
         ids = vocabulary.encode(line)
         if len(ids) > self.longest:
             raise SimplexityError(
-                f"Line {place + 1} has {len(ids)} tokens, but the models take {self.longest} at "
-                "most; split it into sentences."
+                f"Line {place + 1} of {file} has {len(ids)} tokens, but the models take "
+                f"{self.longest} at most; split it into sentences."
             )
         return ids
 

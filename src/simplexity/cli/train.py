@@ -25,19 +25,20 @@ def run(config: TrainConfig) -> None:
     keep_memory()
     use_threads(config.threads)
     from simplexity.train.distributed import join_workers
-    from simplexity.train.family import is_trained, learn_vocabularies, open_directory, prepare
-    from simplexity.train.side_by_side import train_side_by_side
+    from simplexity.train.family import is_trained, open_directory, prepare
+    from simplexity.train.side_by_side import end_with_parent, train_side_by_side
 
+    end_with_parent()
     workers = join_workers()
     if workers.rank == 0:
         open_directory(config)
-        learn_vocabularies(config)
     workers.wait()
     quiet = config.quiet or workers.rank > 0
     left: list[MemberName] = [n for n in config.directions if not is_trained(config.output, n)]
     with Progress(str(config.output), quiet=quiet) as talk:
-        for name in set(config.directions) - set(left):
-            talk.say(f"{name}: trained already; --overwrite starts it anew")
+        for name in config.directions:
+            if name not in left:
+                talk.say(f"{name}: trained already; --overwrite starts it anew")
     if config.jobs > 1 and len(left) > 1 and workers.size == 1:
         train_side_by_side(config, left)
     elif left:
@@ -49,23 +50,25 @@ def run(config: TrainConfig) -> None:
 def _train_one(
     config: TrainConfig, name: MemberName, material: Material, workers: Workers, quiet: bool
 ) -> None:
+    from simplexity.train.examples import for_member
     from simplexity.train.family import train_member
     from simplexity.train.trainer import Update
 
-    note, batches = "", 0
-    with Progress(name, unit="words", quiet=quiet) as progress:
+    note = ""
+    epoch_words = for_member(material.train, name).words
+    # The time left is that of all epochs; training may stop before.
+    with Progress(name, config.max_epochs * epoch_words, "words", quiet=quiet) as progress:
         if material.train.left_out:
             progress.say(
                 f"{name}: {material.train.left_out} training pairs left out, "
                 f"empty or longer than {config.max_length} words"
             )
-        words = 0
         for event in train_member(config, name, material, workers):
             where = event.progress
             if isinstance(event, Update):
-                words, batches = words + event.words, event.batches
-                place = f"epoch {where.epoch + 1}, batch {where.batch}/{batches}"
-                progress.update(words, ", ".join([place, *([note] if note else [])]))
+                done = (where.epoch + where.batch / event.batches) * epoch_words
+                place = f"epoch {where.epoch + 1}, batch {where.batch}/{event.batches}"
+                progress.update(round(done), ", ".join([place, *([note] if note else [])]))
             else:
                 note = f"dev perplexity {event.perplexity:.3f}"
                 mark = " (best)" if event.improved else ""

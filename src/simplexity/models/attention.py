@@ -39,7 +39,7 @@ class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
         encoder_layers: int = 1,
         decoder_layers: int = 2,
         dropout: float = 0.2,
-        tie_output: bool = False,
+        tie_word_embeddings: bool = False,
         max_positions: int = 512,
         pad_token_id: int = 0,
         bos_token_id: int = 1,
@@ -55,10 +55,9 @@ class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
         self.encoder_layers = encoder_layers
         self.decoder_layers = decoder_layers
         self.dropout = dropout
-        self.tie_output = tie_output
         self.max_positions = max_positions
         self.unk_token_id = unk_token_id
-        fixed = {"is_encoder_decoder": True, "tie_word_embeddings": tie_output}
+        fixed = {"is_encoder_decoder": True, "tie_word_embeddings": tie_word_embeddings}
         ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id}
         ids |= {"eos_token_id": eos_token_id, "decoder_start_token_id": bos_token_id}
         super().__init__(**{**ids, **fixed, **others})

@@ -103,8 +103,8 @@ def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
     try:
         config = AutoConfig.from_pretrained(directory)
         network: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, config=config)
-    except (OSError, ValueError) as problem:
-        reason = str(problem).splitlines()[0]
+    except Exception as problem:  # transformers and safetensors have many of their own
+        reason = str(problem).strip().partition("\n")[0] or type(problem).__name__
         raise SimplexityError(f"The model in {directory} cannot be read: {reason}") from problem
     network.to(device).eval().requires_grad_(False)
     model: Seq2Seq
@@ -121,17 +121,17 @@ def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
 def read_card(directory: Path) -> Card:
     """The card of a model directory; a newer format is refused."""
     try:
-        card = Card(**json.loads((directory / CARD).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as problem:
+        found = json.loads((directory / CARD).read_text(encoding="utf-8"))
+        if found["format"] > FORMAT:  # first, as a newer card may hold more
+            raise SimplexityError(
+                f"{directory} was written by a newer simplexity (format {found['format']}, this "
+                f"version reads up to {FORMAT}); upgrade simplexity."
+            )
+        return Card(**found)
+    except (OSError, ValueError, TypeError, KeyError) as problem:
         raise SimplexityError(
             f"{directory} holds no model that simplexity can read ({CARD} is missing or broken)."
         ) from problem
-    if card.format > FORMAT:
-        raise SimplexityError(
-            f"{directory} was written by a newer simplexity (format {card.format}, this version "
-            f"reads up to {FORMAT}); upgrade simplexity."
-        )
-    return card
 
 
 def weights_hash(directory: Path) -> str:

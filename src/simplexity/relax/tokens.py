@@ -69,9 +69,9 @@ def embed(tokens: Tokens, table: Tensor) -> Tensor:
         case Hard(ids=ids):
             return F.embedding(ids, table)
         case Soft(probs=probs, support=None):
-            return probs @ table
+            return probs.to(table.dtype) @ table
         case Soft(probs=probs, support=support):
-            return probs @ table[support]
+            return probs.to(table.dtype) @ table[support]
 
 
 def restrict(scores: Tensor, support: Tensor | None) -> Tensor:

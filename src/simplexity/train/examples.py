@@ -29,6 +29,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def words(self) -> int:
+        """Target words, the ends counted."""
+        return sum(len(ids) + 1 for ids in self.target)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -51,24 +56,30 @@ class Batch:
         )
 
 
-def read_examples(
-    corpus: Bitext, source: Vocabulary, target: Vocabulary, longest: int
-) -> Examples:
+def read_examples(corpus: Bitext, source: Vocabulary, target: Vocabulary, longest: int) -> Examples:
     """Encode a bitext; pairs longer than the limit and pairs with an empty side are left out."""
-    sources, targets, left_out = [], [], 0
-    for x, y in corpus:
-        x_ids, y_ids = source.encode(x), target.encode(y)
-        if 0 < len(x_ids) <= longest and 0 < len(y_ids) <= longest:
-            sources.append(x_ids)
-            targets.append(y_ids)
-        else:
-            left_out += 1
-    if not sources:
+    check_usable(corpus, source, target, longest)
+    pairs = list(_encoded(corpus, source, target, longest))
+    kept = [pair for pair in pairs if pair is not None]
+    return Examples([x for x, _ in kept], [y for _, y in kept], len(pairs) - len(kept))
+
+
+def check_usable(corpus: Bitext, source: Vocabulary, target: Vocabulary, longest: int) -> None:
+    """Refuse a bitext of which every pair would be left out; reads it up to the first good one."""
+    if all(pair is None for pair in _encoded(corpus, source, target, longest)):
         raise SimplexityError(
-            f"No line of {corpus.source} and {corpus.target} can be used: all {left_out} are empty "
-            f"or longer than {longest} words; raise --max-length or check the files."
+            f"No line of {corpus.source} and {corpus.target} can be used: all are empty or longer "
+            f"than {longest} words; raise --max-length or check the files."
         )
-    return Examples(sources, targets, left_out)
+
+
+def _encoded(
+    corpus: Bitext, source: Vocabulary, target: Vocabulary, longest: int
+) -> Iterator[tuple[list[int], list[int]] | None]:
+    """The ids of every pair, None for one that is left out."""
+    for x, y in corpus:
+        pair = (source.encode(x), target.encode(y))
+        yield pair if all(0 < len(ids) <= longest for ids in pair) else None
 
 
 def for_member(examples: Examples, member: MemberName) -> Examples:

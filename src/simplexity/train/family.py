@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from transformers import PreTrainedModel
@@ -15,17 +15,18 @@ from transformers import PreTrainedModel
 from simplexity import build
 from simplexity.config import TrainConfig
 from simplexity.errors import SimplexityError
-from simplexity.models.family import Card, MemberName
+from simplexity.models.family import CARD, MEMBERS, Card, MemberName
 from simplexity.runtime import device_named, quiet_transformers
 from simplexity.text.vocabulary import Vocabulary, load_vocabulary
 from simplexity.train.checkpoint import append_log
 from simplexity.train.distributed import Workers
-from simplexity.train.examples import Examples, for_member, read_examples
+from simplexity.train.examples import Examples, check_usable, for_member, read_examples
 from simplexity.train.trainer import Event, Run, Validation
 
-SETTINGS, LEARNT = "training.yaml", "vocabularies.done"
+SETTINGS, PARTIAL, LEARNT = "training.yaml", "training.partial", "vocabularies.done"
+WEIGHTS = "model.safetensors"
 MACHINE = {"jobs", "threads", "device", "quiet", "overwrite", "directions", "max_epochs", "output"}
-"""Settings that may differ when a broken-off run goes on: they do not change its outcome."""
+"""Settings that may differ when a broken-off run goes on."""
 
 
 @dataclass(frozen=True)
@@ -39,47 +40,67 @@ class Material:
 
 
 def open_directory(config: TrainConfig) -> None:
-    """Make the family's directory, or recognise it as this very run broken off."""
-    directory, settings = config.output, config.output / SETTINGS
-    if config.overwrite and settings.exists():
-        for name in ("l2r", "r2l", "reverse"):
-            shutil.rmtree(directory / name, ignore_errors=True)
-        for file in (
-            settings,
-            directory / LEARNT,
-            *directory.glob("*.vocabulary.json"),
-            *directory.glob("*.spm"),
-        ):
-            file.unlink(missing_ok=True)
-    mine = config.model_dump(mode="json", exclude=MACHINE)
-    if settings.exists():
-        theirs = yaml.safe_load(settings.read_text(encoding="utf-8"))
-        for key in mine:
-            if mine[key] != theirs.get(key):
-                raise SimplexityError(
-                    f"{directory} was begun with {key}: {theirs.get(key)}, not {mine[key]}; use "
-                    "the old setting to go on with it, --overwrite to start anew, or another -o."
-                )
+    """Begin a family in its directory, or recognise there this very run broken off.
+
+    The corpora are read first: when they cannot be used, nothing is written and nothing removed.
+    """
+    begun = _is_begun(config)
+    if begun and (config.output / LEARNT).exists():
         return
-    if directory.exists() and any(directory.iterdir()):
+    source, target = build.vocabularies(config, build.bitext(config, "train"))
+    _check_corpora(config, source, target)
+    if not begun:
+        _begin(config)
+    source.save(config.output, "source")
+    target.save(config.output, "target")
+    (config.output / LEARNT).touch()
+
+
+def _is_begun(config: TrainConfig) -> bool:
+    """Whether the directory holds this run; False if it is free, an error if it is not."""
+    directory, settings = config.output, config.output / SETTINGS
+    if settings.exists():
+        mine = _fixed(config)
+        theirs = yaml.safe_load(settings.read_text(encoding="utf-8"))
+        key = next((key for key in mine if mine[key] != theirs.get(key)), None)
+        if key is not None and not config.overwrite:
+            raise SimplexityError(
+                f"{directory} was begun with {key}: {theirs.get(key)}, not {mine[key]}; use "
+                "the old setting to go on with it, --overwrite to start anew, or another -o."
+            )
+        return not config.overwrite
+    # The file of settings may have been cut short by a kill.
+    if directory.exists() and {file.name for file in directory.iterdir()} - {PARTIAL}:
         raise SimplexityError(
             f"{directory} exists and was not written by `simplexity train`; choose another "
             "directory with -o."
         )
+    return False
+
+
+def _check_corpora(config: TrainConfig, source: Vocabulary, target: Vocabulary) -> None:
+    """Find out now what would end the training later; learning has read the training corpus."""
+    check_usable(build.bitext(config, "train"), source, target, config.max_length)
+    read_examples(build.bitext(config, "dev"), source, target, config.max_length)
+
+
+def _begin(config: TrainConfig) -> None:
+    """Write down the settings in an empty directory; of an older family nothing stays."""
+    directory = config.output
     directory.mkdir(parents=True, exist_ok=True)
-    partial = settings.with_suffix(".partial")
-    partial.write_text(yaml.safe_dump(mine, sort_keys=False), encoding="utf-8")
-    partial.replace(settings)
+    (directory / LEARNT).unlink(missing_ok=True)
+    for name in MEMBERS:
+        shutil.rmtree(directory / name, ignore_errors=True)
+    for file in (*directory.glob("*.vocabulary.json"), *directory.glob("*.spm")):
+        file.unlink()
+    partial = directory / PARTIAL
+    partial.write_text(yaml.safe_dump(_fixed(config), sort_keys=False), encoding="utf-8")
+    partial.replace(directory / SETTINGS)
 
 
-def learn_vocabularies(config: TrainConfig) -> None:
-    """Learn the words of both sides, unless the run that goes on has them already."""
-    done = config.output / LEARNT
-    if not done.exists():
-        source, target = build.vocabularies(config, build.bitext(config, "train"))
-        source.save(config.output, "source")
-        target.save(config.output, "target")
-        done.touch()
+def _fixed(config: TrainConfig) -> dict[str, Any]:
+    """The settings that decide the outcome."""
+    return config.model_dump(mode="json", exclude=MACHINE)
 
 
 def prepare(config: TrainConfig) -> Material:
@@ -120,7 +141,7 @@ def train_member(
 
 def is_trained(directory: Path, name: MemberName) -> bool:
     """Whether this member's training has come to its end."""
-    return (directory / name / "model.safetensors").exists()
+    return (directory / name / WEIGHTS).exists()
 
 
 def validation_record(event: Validation) -> dict[str, float | int | bool]:
@@ -129,35 +150,42 @@ def validation_record(event: Validation) -> dict[str, float | int | bool]:
         "step": event.progress.step,
         "epoch": event.progress.epoch,
         "perplexity": round(event.perplexity, 6),
-        "best": round(math.exp(event.progress.best), 6),
+        "best": round(math.exp(min(event.progress.best, 50.0)), 6),
         "learning_rate": event.learning_rate,
         "improved": event.improved,
     }
-
-
-def read_log(directory: Path, name: MemberName) -> list[dict[str, float]]:
-    """The validations of a member's training."""
-    file = directory / name / "training" / "log.jsonl"
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def _save_member(
     config: TrainConfig, name: MemberName, network: PreTrainedModel, sides: list[Vocabulary]
 ) -> None:
     """Write the model beside its place, then move it there, the weights last."""
-    quiet_transformers()
-    source, target = config.source_language or "source", config.target_language or "target"
-    if name == "reverse":
-        source, target = target, source
     place = config.output / name
     beside = place / "training" / "model"
+    source, target = config.source_language or "source", config.target_language or "target"
+    card = Card(name, target, source) if name == "reverse" else Card(name, source, target)
     shutil.rmtree(beside, ignore_errors=True)
-    network.save_pretrained(beside)
-    Card(name, source, target).save(beside)
-    for vocabulary, side in zip(sides, ("source", "target"), strict=True):
-        vocabulary.save(beside, side)
+    try:
+        _write_model(beside, network, card, sides)
+    except Exception as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        if "os error" in str(error):  # of safetensors, whose errors are no OSError
+            raise SimplexityError(f"{place} could not be written: {error}") from error
+        raise
     for file in sorted(beside.iterdir(), key=lambda file: file.suffix == ".safetensors"):
         file.replace(place / file.name)
     beside.rmdir()
     for leftover in ("checkpoint.pt", "best.pt"):
         (place / "training" / leftover).unlink()
+
+
+def _write_model(
+    directory: Path, network: PreTrainedModel, card: Card, sides: list[Vocabulary]
+) -> None:
+    quiet_transformers()
+    network.save_pretrained(directory)
+    card.save(directory)
+    for vocabulary, side in zip(sides, ("source", "target"), strict=True):
+        vocabulary.save(directory, side)
+    # safetensors lets nobody else read them.
+    (directory / WEIGHTS).chmod((directory / CARD).stat().st_mode)

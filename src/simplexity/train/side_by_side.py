@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -13,6 +16,23 @@ from simplexity.config import TrainConfig
 from simplexity.errors import SimplexityError
 from simplexity.models.family import MemberName
 from simplexity.settings import dump_config
+
+PARENT = "SIMPLEXITY_PARENT"
+"""Environment variable that tells a training process which one has started it."""
+_DEATH_SIGNAL = 1
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when the one that started it is (Linux only).
+
+    It would train on unseen, and beside it the process that a second attempt starts.
+    """
+    parent = os.environ.pop(PARENT, None)
+    if parent is None or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != int(parent):  # it was killed before the line above
+        sys.exit(1)
 
 
 def train_side_by_side(config: TrainConfig, names: list[MemberName]) -> None:
@@ -46,7 +66,13 @@ class _Job:
         settings.write_text(dump_config(config.model_copy(update=mine)), encoding="utf-8")
         command = [sys.executable, "-m", "simplexity", "train", "--config", str(settings)]
         self.settings: Path = settings
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, PARENT: str(os.getpid())},
+        )
         assert self.process.stderr is not None
         self.relay = Thread(target=_pass_on, args=(self.process.stderr, name), daemon=True)
         self.relay.start()

@@ -185,8 +185,7 @@ class Run:
         self.network.eval()
         batches = list(in_order(self.dev, self.recipe.batch_tokens))
         costs = [self._batch_cost(batch, 0.0) for batch in self.workers.share(batches)]
-        words = sum(len(ids) + 1 for ids in self.dev.target)
-        return self.workers.sum_number(sum(float(c) for c in costs)) / words
+        return self.workers.sum_number(sum(float(c) for c in costs)) / self.dev.words
 
     @contextmanager
     def _averaged(self, average: list[Tensor]) -> Iterator[None]:
@@ -245,4 +244,3 @@ def after_validation(recipe: Recipe, progress: Progress, cost: float) -> Progres
     if progress.decays >= recipe.stop_after:
         return replace(progress, finished=True)
     return replace(progress, waiting=0, decays=progress.decays + 1)
-
