@@ -34,6 +34,7 @@ def tiny_model(seed: int, source: int, target: int, spread: float = 0.6) -> Atte
     network = Attentional(config).double().eval().requires_grad_(False)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=spread)
+    network.output.bias[config.eos_token_id] += 1.0  # or sentences would seldom end
     torch.random.set_rng_state(state)
     return AttentionalSeq2Seq(network)
 

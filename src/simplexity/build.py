@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,9 @@ import torch
 
 from simplexity.config import TrainConfig, TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
-from simplexity.initialise import FromSearch, Lift, Predicted, Smoothed, Uniform
+from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.attention import Attentional, AttentionalConfig
-from simplexity.models.family import Family
+from simplexity.models.family import MEMBERS, Family, Member, MemberName
 from simplexity.objectives import parse_objective
 from simplexity.relax.geometry import (
     ExponentiatedGradient,
@@ -32,7 +34,10 @@ from simplexity.relax.updates import (
     Scale,
     Update,
 )
+from simplexity.rerank import FromRerank, RerankDecoder, ScoredBeam, Scorer
+from simplexity.rescore import Rescorer
 from simplexity.search.beam import BeamSettings
+from simplexity.search.rerank import Rerank
 from simplexity.terms.likelihood import Likelihood, Reverse
 from simplexity.terms.mix import Confidence, Mix, Part, PerWord
 from simplexity.text.corpora import Bitext
@@ -150,24 +155,79 @@ def recipe(config: TrainConfig) -> Recipe:
 def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
     """What `simplexity translate` runs, from loaded models."""
     config = config.resolved()
-    assert config.decoder is not None
-    forward = family["l2r" if config.decoder in GEOMETRIES else config.member]
+    member = _searching(config, family)
     decoder: Decoder
     if config.decoder in GEOMETRIES:
         decoder = relaxed_decoder(config, family)
+    elif config.decoder == "rerank":
+        decoder = RerankDecoder(scored_beam(config, family), rerank(config))
     else:
-        decoder = BeamDecoder(
-            forward.model, beam_settings(config), forward.name, forward.target.decode
-        )
+        decoder = BeamDecoder(member.model, beam_settings(config), member.name, member.target.decode)
+    return _around(decoder, config, family, trace)
+
+
+def n_best_translator(config: TranslateConfig, family: Family) -> Translator:
+    """What gives all strings of the beam in the beam's order, with their costs by every term."""
+    config = config.resolved()
+    return _around(scored_beam(config, family), config, family, None)
+
+
+def _around(
+    decoder: Decoder, config: TranslateConfig, family: Family, trace: Trace | None
+) -> Translator:
+    member = _searching(config, family)
     return Translator(
         decoder,
-        forward.source,
-        forward.target,
+        member.source,
+        member.target,
         config.batch_size,
-        longest=min(member.model.max_length for member in family),
-        device=forward.model.device,
+        longest=longest(family),
+        device=member.model.device,
         trace=trace,
     )
+
+
+def _searching(config: TranslateConfig, family: Family) -> Member:
+    """The member that finds the strings: the answer, or what descent starts from."""
+    return family["l2r" if config.decoder in GEOMETRIES else config.member]
+
+
+def longest(family: Family) -> int:
+    """Words that all models of a family can read and write."""
+    return min(member.model.max_length for member in family)
+
+
+def scored_beam(config: TranslateConfig, family: Family) -> ScoredBeam:
+    """All strings of the beam with their costs by every term of the objective."""
+    member = _searching(config, family)
+    weights = parse_objective(config.objective)
+    settings = replace(beam_settings(config), n_best=config.beam_size)
+    detokenise = member.target.decode
+    return ScoredBeam(
+        member.model, settings, scorer(weights, family, config.batch_size), detokenise
+    )
+
+
+def scorer(weights: Mapping[MemberName, float], family: Family, batch_size: int) -> Scorer:
+    """What scores given strings by members of a family, `batch_size` of them at a time."""
+    objective = mix(weights, family)
+    device = next(iter(family)).model.device
+    return Scorer(objective, batch_size, longest(family), device)
+
+
+def rescorer(names: Collection[str], family: Family, batch_size: int) -> Rescorer:
+    """What completes n-best lists of text with the scores of these members, if any."""
+    member = family["l2r"] if "l2r" in family.members else next(iter(family))
+    sides = (member.source, member.target)
+    source, target = reversed(sides) if member.name == "reverse" else sides
+    weights: dict[MemberName, float] = {name: 1.0 for name in MEMBERS if name in names}
+    return Rescorer(source, target, scorer(weights, family, batch_size) if weights else None)
+
+
+def rerank(config: TranslateConfig) -> Rerank:
+    """How the strings of a beam are put into a new order."""
+    weights = {str(name): weight for name, weight in parse_objective(config.objective).items()}
+    return Rerank(weights, config.rerank_normalise, config.filtered)
 
 
 GEOMETRIES: dict[str, Geometry] = {
@@ -183,10 +243,9 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
     forward = family["l2r"]
     banned = torch.tensor(forward.model.banned, device=forward.model.device)
     words = torch.arange(forward.model.vocabulary_size, device=forward.model.device)
-    settings = beam_settings(config)
     return RelaxedDecoder(
         objective=objective(config, family),
-        initialise=FromSearch(forward.model, settings, config.starts),
+        initialise=_initialise(config, family),
         lift=_lift(config, family),
         geometry=GEOMETRIES[config.decoder],
         update=_update(config),
@@ -198,16 +257,29 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
     )
 
 
+def mix(weights: Mapping[MemberName, float], family: Family) -> Mix:
+    """The members of a family as terms with these weights."""
+    parts = []
+    for name, weight in weights.items():
+        model = family[name].model
+        parts.append(Part(name, weight, Reverse(model) if name == "reverse" else Likelihood(model)))
+    return Mix(tuple(parts))
+
+
 def objective(config: TranslateConfig, family: Family) -> Mix:
     """The weighted terms that a configuration names, made of a family's models."""
-    parts = []
-    for name, weight in parse_objective(config.objective).items():
-        model = family[name].model
-        term = Reverse(model) if name == "reverse" else Likelihood(model)
-        parts.append(Part(name, weight, PerWord(term) if config.normalise == "length" else term))
+    parts = mix(parse_objective(config.objective), family).parts
+    if config.normalise == "length":
+        parts = tuple(replace(part, term=PerWord(part.term)) for part in parts)
     if config.entropy is not None:
-        parts.append(Part("confidence", config.entropy, Confidence()))
-    return Mix(tuple(parts))
+        parts = (*parts, Part("confidence", config.entropy, Confidence()))
+    return Mix(parts)
+
+
+def _initialise(config: TranslateConfig, family: Family) -> Initialise:
+    if config.init == "rerank":
+        return FromRerank(scored_beam(config, family), rerank(config), config.starts)
+    return FromSearch(family["l2r"].model, beam_settings(config), config.starts)
 
 
 def beam_settings(config: TranslateConfig) -> BeamSettings:

@@ -203,7 +203,12 @@ def best_seen(
 
 def best_first(found: Iterable[Hypothesis]) -> list[Hypothesis]:
     """In the order of their scores, each text once; a score that is not a number comes last."""
-    kept: dict[str, Hypothesis] = {}
-    for hypothesis in sorted(found, key=lambda h: (math.isnan(h.score), -h.score)):
-        kept.setdefault(hypothesis.text, hypothesis)
-    return list(kept.values())
+    # Of starts that meet in one string the first counts. Their scores differ by rounding at most,
+    # which must not decide.
+    strings: dict[tuple[int, ...], Hypothesis] = {}
+    for hypothesis in found:
+        strings.setdefault(hypothesis.ids, hypothesis)
+    texts: dict[str, Hypothesis] = {}
+    for hypothesis in sorted(strings.values(), key=lambda h: (math.isnan(h.score), -h.score)):
+        texts.setdefault(hypothesis.text, hypothesis)
+    return list(texts.values())

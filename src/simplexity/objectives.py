@@ -61,3 +61,35 @@ def _checked(weights: Weights) -> Weights:
         scaled = ",".join(f"{name}={weight / total:.4g}" for name, weight in weights.items())
         raise UsageError(f"The weights of an objective sum to 1, not {total:.4g}: try {scaled}.")
     return weights
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """Weights for reranking: those of an objective, or of any features, above 0 or below.
+
+    Only their proportions matter, so they need not sum to 1.
+
+    >>> parse_weights("F0=1,tokens=-0.2")
+    {'F0': 1.0, 'tokens': -0.2}
+    """
+    if "=" not in text:
+        return {str(name): weight for name, weight in parse_objective(text).items()}
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.rpartition("="))
+        if not name or name in weights:
+            problem = f"names {name} twice" if name else f"has a part without a name, {part!r}"
+            raise UsageError(f"The objective {text!r} {problem}; write name=weight,name=weight.")
+        weights[name] = _number(number, name)
+        if weights[name] == 0:
+            raise UsageError(f"The weight of {name} is 0; leave out what should not count.")
+    return weights
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"The weight of {name} is {text!r}, not a number.")
+    return number

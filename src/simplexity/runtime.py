@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 
 from simplexity.errors import UsageError
 
+PARENT = "SIMPLEXITY_PARENT"
+"""Environment variable that tells a process which one has started it to take a part of its work."""
+
+_DEATH_SIGNAL = 1
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 
 
@@ -24,6 +29,19 @@ def keep_memory() -> None:
         libc.mallopt(_M_MMAP_MAX, 0)
         libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
         libc.mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def end_with_parent() -> None:
+    """Let this process be killed with the one that started it for its own work (Linux only).
+
+    It would work on unseen, and beside it the one that a second attempt starts.
+    """
+    parent = os.environ.pop(PARENT, None)
+    if parent is None or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != int(parent):  # it had ended before the line above
+        sys.exit(1)
 
 
 def use_threads(threads: int | None) -> None:

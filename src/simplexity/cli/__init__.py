@@ -22,6 +22,8 @@ COMMANDS = {
     "train": "Train models from parallel text.",
     "translate": "Translate sentences, one a line.",
     "score": "Give the log-probability of translations.",
+    "rerank": "Put n-best lists into the order of a joint objective.",
+    "tune": "Learn weights or a step size on development data.",
     "evaluate": "Compare translations with references.",
     "info": "Show versions, devices, and what model directories hold.",
 }

@@ -31,7 +31,8 @@ class SectionedCommand(click.Command):
             name = str(parameter.name)
             record = parameter.get_help_record(ctx)
             if name in self.arguments:
-                record = (f"{name.upper()}...", self.arguments[name])
+                more = "..." if parameter.nargs == -1 else ""
+                record = (f"{name.upper()}{more}", self.arguments[name])
             if record is not None:
                 found.setdefault(self.sections.get(name, "Other"), []).append(record)
         for section, records in found.items():
@@ -92,9 +93,13 @@ def _sections(fields: dict[str, FieldInfo]) -> Iterator[tuple[str, str]]:
 
 def _parameter(key: str, field: FieldInfo) -> click.Parameter:
     look = shown(field)
-    if look["positional"]:
-        return click.Argument([key], nargs=-1, type=_kind(get_args(field.annotation)[0])[0])
     text = _help(field)
+    if look["positional"]:
+        several = get_origin(field.annotation) is tuple
+        inner = get_args(field.annotation)[0] if several else field.annotation
+        return click.Argument(
+            [key], nargs=-1 if several else 1, required=False, type=_kind(inner)[0]
+        )
     if _inner(field.annotation) is bool:
         return click.Option([key, f"{flag(key)}/{flag('no-' + key)}"], default=None, help=text)
     names = [key, flag(key), *([look["short"]] if look["short"] else [])]

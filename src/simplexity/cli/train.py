@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simplexity.cli.progress import Progress
 from simplexity.config import TrainConfig
-from simplexity.runtime import keep_memory, use_threads
+from simplexity.runtime import end_with_parent, keep_memory, use_threads
 
 if TYPE_CHECKING:
     from simplexity.models.family import MemberName
@@ -22,13 +22,13 @@ def run(config: TrainConfig) -> None:
     so that one search can use them together. A run that was broken off goes on where it stopped
     when the same command is given again.
     """
+    end_with_parent()
     keep_memory()
     use_threads(config.threads)
     from simplexity.train.distributed import join_workers
     from simplexity.train.family import is_trained, open_directory, prepare
-    from simplexity.train.side_by_side import end_with_parent, train_side_by_side
+    from simplexity.train.side_by_side import train_side_by_side
 
-    end_with_parent()
     workers = join_workers()
     if workers.rank == 0:
         open_directory(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simplexity.config import TranslateConfig
@@ -56,6 +57,4 @@ def _answers(config: TranslateConfig, translator: Translator) -> Iterator[list[H
 
     if config.init_file is None:
         return translator(read_lines(config.input))
-    if config.input is None:
-        return translator.improve(zip(read_lines(None), read_lines(config.init_file), strict=True))
-    return translator.improve(Bitext(config.input, config.init_file))
+    return translator.improve(Bitext(config.input or Path("-"), config.init_file))

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from simplexity.errors import SimplexityError
-from simplexity.text.files import open_text
+from simplexity.text.files import named, open_text
 
 PACKED = (".gz", ".xz")
 
@@ -74,12 +74,11 @@ class Bitext:
         self._check(*read)
 
     def _check(self, sources: int, targets: int) -> None:
+        source, target = (named(path) for path in (self.source, self.target))
         if sources != targets:
             raise SimplexityError(
-                f"{self.source} has {sources} lines and {self.target} has {targets}; "
+                f"{source} has {sources} lines and {target} has {targets}; "
                 "line n of one must translate line n of the other"
             )
         if sources == 0:
-            raise SimplexityError(
-                f"{self.source} and {self.target} are empty; name files with text in them"
-            )
+            raise SimplexityError(f"{source} and {target} are empty; name files with text in them")

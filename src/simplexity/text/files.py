@@ -20,6 +20,7 @@ from typing import IO, TextIO, cast
 
 from simplexity.errors import SimplexityError
 
+PART = (".simplexity-", ".part")
 BOM = b"\xef\xbb\xbf"
 MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\x00"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -33,9 +34,14 @@ def open_text(path: Path | None) -> Iterator[Iterator[str]]:
     """
     with ExitStack() as stack:
         if path is None or str(path) == "-":
-            yield _decode(sys.stdin.buffer, "standard input")
+            yield _decode(sys.stdin.buffer, named(path))
         else:
-            yield _decode(_open_bytes(path, stack), str(path))
+            yield _decode(_open_bytes(path, stack), named(path))
+
+
+def named(path: Path | None) -> str:
+    """How errors call a file that is read."""
+    return "standard input" if path is None or str(path) == "-" else str(path)
 
 
 def read_lines(path: Path | None) -> Iterator[str]:
@@ -129,7 +135,7 @@ def writing_bytes(path: Path, overwrite: bool = False) -> Iterator[IO[bytes]]:
                 yield device
             return
         _check_target(path, target, overwrite)
-        part = target.with_name(f".simplexity-{secrets.token_hex(6)}.part")
+        part = target.with_name(f"{PART[0]}{secrets.token_hex(6)}{PART[1]}")
         try:
             with _create(part, path) as raw:
                 yield raw
@@ -139,6 +145,11 @@ def writing_bytes(path: Path, overwrite: bool = False) -> Iterator[IO[bytes]]:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def is_part(path: Path) -> bool:
+    """Whether this is a file that `writing` had not finished when the process was killed."""
+    return path.name.startswith(PART[0]) and path.name.endswith(PART[1])
 
 
 def _check_target(path: Path, target: Path, overwrite: bool) -> None:

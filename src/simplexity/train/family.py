@@ -17,13 +17,14 @@ from simplexity.config import TrainConfig
 from simplexity.errors import SimplexityError
 from simplexity.models.family import CARD, MEMBERS, Card, MemberName
 from simplexity.runtime import device_named, quiet_transformers
+from simplexity.text.files import is_part, writing
 from simplexity.text.vocabulary import Vocabulary, load_vocabulary
 from simplexity.train.checkpoint import append_log
 from simplexity.train.distributed import Workers
 from simplexity.train.examples import Examples, check_usable, for_member, read_examples
 from simplexity.train.trainer import Event, Run, Validation
 
-SETTINGS, PARTIAL, LEARNT = "training.yaml", "training.partial", "vocabularies.done"
+SETTINGS, LEARNT = "training.yaml", "vocabularies.done"
 WEIGHTS = "model.safetensors"
 MACHINE = {"jobs", "threads", "device", "quiet", "overwrite", "directions", "max_epochs", "output"}
 """Settings that may differ when a broken-off run goes on."""
@@ -69,8 +70,8 @@ def _is_begun(config: TrainConfig) -> bool:
                 "the old setting to go on with it, --overwrite to start anew, or another -o."
             )
         return not config.overwrite
-    # The file of settings may have been cut short by a kill.
-    if directory.exists() and {file.name for file in directory.iterdir()} - {PARTIAL}:
+    # A kill may have left a part of our own settings.
+    if directory.exists() and not all(is_part(file) for file in directory.iterdir()):
         raise SimplexityError(
             f"{directory} exists and was not written by `simplexity train`; choose another "
             "directory with -o."
@@ -93,9 +94,8 @@ def _begin(config: TrainConfig) -> None:
         shutil.rmtree(directory / name, ignore_errors=True)
     for file in (*directory.glob("*.vocabulary.json"), *directory.glob("*.spm")):
         file.unlink()
-    partial = directory / PARTIAL
-    partial.write_text(yaml.safe_dump(_fixed(config), sort_keys=False), encoding="utf-8")
-    partial.replace(directory / SETTINGS)
+    with writing(directory / SETTINGS, overwrite=True) as settings:
+        settings.write(yaml.safe_dump(_fixed(config), sort_keys=False))
 
 
 def _fixed(config: TrainConfig) -> dict[str, Any]:

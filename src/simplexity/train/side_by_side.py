@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 from collections import deque
@@ -15,24 +13,8 @@ from typing import IO
 from simplexity.config import TrainConfig
 from simplexity.errors import SimplexityError
 from simplexity.models.family import MemberName
+from simplexity.runtime import PARENT
 from simplexity.settings import dump_config
-
-PARENT = "SIMPLEXITY_PARENT"
-"""Environment variable that tells a training process which one has started it."""
-_DEATH_SIGNAL = 1
-
-
-def end_with_parent() -> None:
-    """Let this process be killed when the one that started it is (Linux only).
-
-    It would train on unseen, and beside it the process that a second attempt starts.
-    """
-    parent = os.environ.pop(PARENT, None)
-    if parent is None or not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != int(parent):  # it was killed before the line above
-        sys.exit(1)
 
 
 def train_side_by_side(config: TrainConfig, names: list[MemberName]) -> None:
@@ -74,13 +56,15 @@ class _Job:
             env={**os.environ, PARENT: str(os.getpid())},
         )
         assert self.process.stderr is not None
-        self.relay = Thread(target=_pass_on, args=(self.process.stderr, name), daemon=True)
+        self.talk: IO[str] = self.process.stderr
+        self.relay = Thread(target=_pass_on, args=(self.talk, name), daemon=True)
         self.relay.start()
 
     def end(self) -> int:
         """Wait for the process; its exit code."""
         code = self.process.wait()
         self.relay.join()
+        self.talk.close()
         self.settings.unlink()
         return code
 

@@ -1,0 +1,106 @@
+"""Our beam search beside `generate` of transformers: one Transformer, the same batches of ids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from turns import by_turns, timed
+
+from simplexity.models.family import Member, load_member
+from simplexity.relax.tokens import pad_batch, unpad
+from simplexity.search.beam import BeamSettings, beam_search
+from simplexity.text.batches import by_length
+from simplexity.text.vocabulary import BOS, EOS, PAD, UNK
+
+Strings: TypeAlias = list[list[int]]
+TIE = 1e-5
+"""Scores in float32 that differ by less are equal."""
+
+
+def measure(
+    directory: Path, lines: list[str], beam: int, batch_size: int, rounds: int
+) -> dict[str, Any]:
+    """Speeds of both by turns; whether they find the same strings, and if not, who is ahead."""
+    from transformers import MarianMTModel  # takes seconds to import
+
+    member = load_member(directory)
+    if member.name != "l2r":
+        raise SystemExit(f"{directory} is {member.name}; name a left-to-right model")
+    network = MarianMTModel.from_pretrained(directory).eval().requires_grad_(False)
+    batches = in_batches([ids for ids in map(member.source.encode, lines) if ids], batch_size)
+    settings = BeamSettings(size=beam)
+    decoders: dict[str, Callable[[Strings], Strings]] = {
+        "transformers": partial(theirs, network, settings),
+        "ours": partial(ours, member, settings),
+    }
+    found = {name: [decode(batch) for batch in batches] for name, decode in decoders.items()}
+    sentences = sum(map(len, batches))
+
+    def turn(decode: Callable[[Strings], Strings]) -> Any:
+        return timed(sentences, lambda: [decode(batch) for batch in batches])[0]
+
+    systems = by_turns(rounds, {name: partial(turn, decode) for name, decode in decoders.items()})
+    pairs = zip(batches, found["ours"], found["transformers"], strict=True)
+    return {"systems": systems, "sentences": sentences, **compare(member, list(pairs))}
+
+
+def in_batches(sentences: Strings, size: int) -> list[Strings]:
+    """All sentences in batches of about equal length."""
+    parts = by_length([len(ids) for ids in sentences], size)
+    return [[sentences[place] for place in part] for part in parts]
+
+
+def ours(member: Member, settings: BeamSettings, batch: Strings) -> Strings:
+    """The best strings of our search."""
+    return unpad(beam_search(member.model, pad_batch(batch, PAD), settings).best())
+
+
+def theirs(network: Any, settings: BeamSettings, batch: Strings) -> Strings:
+    """The best strings of transformers, without beginning, end and what follows.
+
+    Its limit of length is that of the longest sentence of the batch: it has one for all.
+    """
+    source = pad_batch([[*ids, EOS] for ids in batch], PAD)
+    longest = math.ceil(max(map(len, batch)) * settings.max_ratio) + settings.max_extra
+    found = network.generate(
+        input_ids=source.ids,
+        attention_mask=source.mask.long(),
+        num_beams=settings.size,
+        length_penalty=settings.length_penalty,
+        early_stopping=False,
+        do_sample=False,
+        max_new_tokens=longest + 1,
+        suppress_tokens=[PAD, BOS, UNK],
+    )
+    rows = [[*row, EOS] for row in found[:, 1:].tolist()]
+    return [row[: row.index(EOS)] for row in rows]
+
+
+def compare(member: Member, batches: list[tuple[Strings, Strings, Strings]]) -> dict[str, Any]:
+    """How often both strings are equal, and whose score is better where they are not."""
+    gains: list[float] = []
+    equal = 0
+    for source, mine, other in batches:
+        equal += sum(a == b for a, b in zip(mine, other, strict=True))
+        gains += (scores(member, source, mine) - scores(member, source, other)).tolist()
+    return {
+        "equal": equal,
+        "better": sum(gain > TIE for gain in gains),
+        "worse": sum(gain < -TIE for gain in gains),
+        "largest_gain": max(0.0, *gains),
+        "largest_loss": max(0.0, *(-gain for gain in gains)),
+        "mean_gain": sum(gains) / len(gains),
+    }
+
+
+@torch.no_grad()
+def scores(member: Member, source: Strings, target: Strings) -> torch.Tensor:
+    """log P / (words + 1) of every string, the model's own in one pass."""
+    memory = member.model.encode(pad_batch(source, PAD))
+    strings = pad_batch(target, PAD)
+    return member.model.log_probs(memory, strings).total(strings) / (strings.mask.sum(1) + 1)
