@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from turns import by_turns, timed
+from turns import Timing, by_turns, timed
 
 from simplexity.models.family import Member, load_member
 from simplexity.relax.tokens import pad_batch, unpad
@@ -41,7 +41,7 @@ def measure(
     found = {name: [decode(batch) for batch in batches] for name, decode in decoders.items()}
     sentences = sum(map(len, batches))
 
-    def turn(decode: Callable[[Strings], Strings]) -> Any:
+    def turn(decode: Callable[[Strings], Strings]) -> Timing:
         return timed(sentences, lambda: [decode(batch) for batch in batches])[0]
 
     systems = by_turns(rounds, {name: partial(turn, decode) for name, decode in decoders.items()})

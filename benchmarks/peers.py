@@ -107,7 +107,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="most minutes of Marian, of this call")
     parser.add_argument("--resume", action="store_true", help="go on training Marian in --work")
     parser.add_argument(
-        "--marian-flags", type=shlex.split, default=[], help="flags that replace ours, in quotes"
+        "--marian-flags",
+        type=shlex.split,
+        default=[],
+        help="flags that replace ours: --marian-flags='--dropout-rnn 0.2'",
     )
     parser.add_argument("--updates", type=int, default=30, help="updates in a turn of speed")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each system")
@@ -234,11 +237,11 @@ def measure_beam(given: argparse.Namespace, material: Material) -> dict[str, Any
     }
     texts = {name: decode() for name, decode in decoders.items()}  # warms up, too
     texts["Marian"] = marian.join(material.target, texts["Marian"])
-    turns = {
-        name: (lambda decode=decode: timed(len(lines), decode)[0])
-        for name, decode in decoders.items()
-    }
-    systems = by_turns(given.rounds, turns)
+
+    def turn(decode: Callable[[], list[str]]) -> Timing:
+        return timed(len(lines), decode)[0]
+
+    systems = by_turns(given.rounds, {name: partial(turn, d) for name, d in decoders.items()})
     systems["Marian"]["training"] = record
     systems["ours"]["training"] = our_training(given.family, loaded)
     bleu = metric_named("bleu", "13a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -36,7 +36,7 @@ def timed(amount: int, work: Callable[[], Any]) -> tuple[Timing, Any]:
     return Timing(amount, time.perf_counter() - begun, time.process_time() - cpu), found
 
 
-def by_turns(rounds: int, systems: dict[str, Callable[[], Timing]]) -> dict[str, dict[str, Any]]:
+def by_turns(rounds: int, systems: Mapping[str, Callable[[], Timing]]) -> dict[str, dict[str, Any]]:
     """Run all systems in every round, each round beginning with another; medians of the rounds."""
     turns: dict[str, list[dict[str, Any]]] = {name: [] for name in systems}
     names = list(systems)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from simplexity import build
 from simplexity.config import TranslateConfig
 from simplexity.decode import Hypothesis
 from simplexity.models.family import Family, MemberName, load_family
+from simplexity.objectives import parse_weights
+from simplexity.rescore import ranked
 from simplexity.runtime import device_named, quiet_transformers
 from simplexity.score import Score, score_pairs
+from simplexity.search.nbest import NBestLine
+from simplexity.search.nbest_file import filled
+from simplexity.search.rerank import Rerank
 from simplexity.settings import load_config
 
 
@@ -40,6 +45,26 @@ class Loaded:
     ) -> Iterator[Score]:
         """log P of every (source, target) pair under one member."""
         return score_pairs(pairs, self.family[member], batch_size)
+
+    def rerank(
+        self,
+        lists: Iterable[tuple[str, Sequence[str]]],
+        objective: str = "joint",
+        normalise: Literal["sum", "length"] = "length",
+        filtered: bool = False,
+        batch_size: int = 64,
+    ) -> Iterator[list[Hypothesis]]:
+        """Sources with the hypotheses of any system, best first, in the order of an objective.
+
+        `filtered` leaves out what has more words than the first hypothesis of its list;
+        `batch_size` counts hypotheses.
+        """
+        rerank = Rerank(parse_weights(objective), normalise, filtered)
+        scored = build.rescorer(rerank.weights, self.family, batch_size)(
+            (source, [NBestLine(n, text, {}, 0.0) for text in hypotheses])
+            for n, (source, hypotheses) in enumerate(lists)
+        )
+        return (ranked(filled(found, rerank.needs()), rerank) for found in scored)
 
 
 def load(directory: str | Path, device: str = "auto") -> Loaded:

@@ -162,7 +162,9 @@ def translator(config: TranslateConfig, family: Family, trace: Trace | None = No
     elif config.decoder == "rerank":
         decoder = RerankDecoder(scored_beam(config, family), rerank(config))
     else:
-        decoder = BeamDecoder(member.model, beam_settings(config), member.name, member.target.decode)
+        decoder = BeamDecoder(
+            member.model, beam_settings(config), member.name, member.target.decode
+        )
     return _around(decoder, config, family, trace)
 
 
@@ -254,21 +256,24 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
         detokenise=forward.target.decode,
         search=Backtracking() if config.line_search else None,
         guard=bool(config.guard),
+        precision=config.precision or "fp32",
     )
 
 
-def mix(weights: Mapping[MemberName, float], family: Family) -> Mix:
+def mix(weights: Mapping[MemberName, float], family: Family, shortlisted: bool = False) -> Mix:
     """The members of a family as terms with these weights."""
     parts = []
     for name, weight in weights.items():
         model = family[name].model
-        parts.append(Part(name, weight, Reverse(model) if name == "reverse" else Likelihood(model)))
+        term = Reverse(model) if name == "reverse" else Likelihood(model, shortlisted)
+        parts.append(Part(name, weight, term))
     return Mix(tuple(parts))
 
 
 def objective(config: TranslateConfig, family: Family) -> Mix:
     """The weighted terms that a configuration names, made of a family's models."""
-    parts = mix(parse_objective(config.objective), family).parts
+    shortlisted = config.candidates is not None
+    parts = mix(parse_objective(config.objective), family, shortlisted).parts
     if config.normalise == "length":
         parts = tuple(replace(part, term=PerWord(part.term)) for part in parts)
     if config.entropy is not None:
@@ -296,7 +301,11 @@ def beam_settings(config: TranslateConfig) -> BeamSettings:
 def _lift(config: TranslateConfig, family: Family) -> Lift:
     if config.init == "uniform":
         return Uniform()
-    return Smoothed() if config.lift == "smoothed" else Predicted(family["l2r"].model)
+    if config.lift == "smoothed":
+        return Smoothed()
+    names = parse_objective(config.objective) if config.lift == "predicted" else ("l2r",)
+    readers = [family[name].model for name in names if name != "reverse"]
+    return Predicted(tuple(readers or [family["l2r"].model]), config.candidates)
 
 
 def _update(config: TranslateConfig) -> Update:

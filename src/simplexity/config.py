@@ -178,6 +178,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "line_search": False,
         "iterations": 100,
         "guard": False,
+        "lift": "forward",
+        "candidates": None,
+        "precision": "fp32",
     },
     "default": {
         "normalise": "sum",
@@ -187,6 +190,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "line_search": False,
         "iterations": 8,
         "guard": True,
+        "lift": "predicted",
+        "candidates": 256,
+        "precision": "bf16",
     },
 }
 
@@ -240,10 +246,10 @@ class TranslateConfig(Settings):
     starts: Count = setting(
         1, "strings to start from: of the beam, different lengths first; the best of reranking"
     )
-    lift: Literal["predicted", "smoothed"] = setting(
-        "predicted", "start at the model's predictions along the string, or at smoothed one-hots"
-    )
     preset: Literal["default", "paper"] = setting("default", "values of what is unset below")
+    lift: Literal["predicted", "forward", "smoothed"] | None = setting(
+        None, "start at the models' mean predictions, at those of l2r alone, or at the string"
+    )
     normalise: Literal["sum", "length"] | None = setting(
         None, "minimise costs as they are, or each divided by its words"
     )
@@ -258,6 +264,9 @@ class TranslateConfig(Settings):
     entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
     iterations: Natural | None = setting(None, "most iterations")
     unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
+    candidates: Count | None = setting(None, "words that a sentence may be made of")
+    precision: Literal["bf16", "fp32"] | None = setting(None, "arithmetic of the descent")
+    exact: bool = setting(False, "descend over the whole vocabulary in fp32")
     guard: bool | None = setting(None, "return the best string seen, never worse than the start")
     trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
 
@@ -296,6 +305,8 @@ class TranslateConfig(Settings):
         preset = PRESETS[self.preset]
         unset = {"decoder": self._usual_decoder(), **preset}
         missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
+        if self.exact:
+            missing |= {"candidates": None, "precision": "fp32"}
         return self.model_copy(update=missing)
 
 
@@ -449,6 +460,8 @@ class TuneConfig(Settings):
         for name in ("nbest", "scores_cache", "filtered"):
             if getattr(self, name):
                 raise ValueError(f"{flag(name)} is for the weights of reranking")
+        if self.what == "weights" and self.by == "cost":
+            raise ValueError("costs of different weights cannot be compared; use --by metric")
         if self.what == "weights" and self.method == "mert":
             raise ValueError("mert needs n-best lists; use --method random, or --decoder rerank")
 

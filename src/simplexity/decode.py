@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,14 +13,22 @@ from torch import Tensor
 from simplexity.initialise import Initialise, Lift, Starts
 from simplexity.models.seq2seq import Seq2Seq
 from simplexity.relax.geometry import Geometry
-from simplexity.relax.optimise import Backtracking, Iterate, Solution, iterates, minimise
+from simplexity.relax.optimise import (
+    Backtracking,
+    Energy,
+    Iterate,
+    Solution,
+    iterates,
+    minimise,
+)
 from simplexity.relax.stopping import Stop
-from simplexity.relax.tokens import Hard, harden, unpad
+from simplexity.relax.tokens import Hard, Tokens, harden, unpad
 from simplexity.relax.updates import Update
 from simplexity.search.beam import BeamSettings, beam_search
 from simplexity.terms.mix import Mix, MixEnergy
 
 Detokenise: TypeAlias = Callable[[Sequence[int]], str]
+Precision: TypeAlias = Literal["bf16", "fp32"]
 Descent: TypeAlias = Generator[Iterate, Tensor | None, None]
 Watch: TypeAlias = Callable[[Descent, Tensor], Descent]
 """Sees every iterate on its way to `minimise`, and whose each start is: traces are made so."""
@@ -100,6 +108,7 @@ class RelaxedDecoder:
     detokenise: Detokenise
     search: Backtracking | None = None
     guard: bool = True
+    precision: Precision = "fp32"
     watch: Watch | None = None
 
     def __call__(self, source: Hard, starts: Starts | None = None) -> list[list[Hypothesis]]:
@@ -107,7 +116,9 @@ class RelaxedDecoder:
         bound = self.objective.bind(source)
         energy = bound.select(starts.owner)
         point = self.lift(source, starts, self.support)
-        descent = iterates(energy, point, self.geometry, self.update, self.search)
+        descent = iterates(
+            InPrecision(energy, self.precision), point, self.geometry, self.update, self.search
+        )
         if self.watch:
             descent = self.watch(descent, starts.owner)
         solution = minimise(descent, self.stop)
@@ -165,6 +176,25 @@ class RelaxedDecoder:
             )
             for ids, costs, total, per_word, initial, begun, continuous, iterations, why in rows
         ]
+
+
+@dataclass(frozen=True)
+class InPrecision:
+    """The same energy, its matrix products in bfloat16 if so wished, its costs in single precision.
+
+    Only the descent may be so rough: what is returned and compared is always computed in full.
+    """
+
+    energy: Energy
+    precision: Precision
+
+    def __call__(self, y: Tokens) -> Tensor:
+        half = self.precision == "bf16"
+        with torch.autocast(y.mask.device.type, torch.bfloat16, enabled=half):
+            return self.energy(y)
+
+    def select(self, rows: Tensor) -> InPrecision:
+        return InPrecision(self.energy.select(rows), self.precision)
 
 
 @dataclass(frozen=True)

@@ -72,19 +72,43 @@ def varied(found: Found, number: int) -> Starts:
 class Predicted:
     """y_i = p(. | y_<i, x) of a model that reads along the string: the paper's start.
 
-    EG takes the probabilities, SGD their logarithms, which equal the logits up to a constant.
+    Of several models the mean is taken: each sees what the others cannot. EG takes the
+    probabilities, SGD their logarithms, which equal the logits up to a constant. With `candidates`,
+    only so many words of each sentence can be chosen: its own, and the likeliest at any position.
     """
 
-    model: Seq2Seq
+    models: tuple[Seq2Seq, ...]
+    candidates: int | None = None
 
     def __call__(self, source: Hard, starts: Starts, support: Tensor) -> Soft:
         with torch.no_grad():
-            memory: Memory = self.model.encode(source).select(starts.owner)
-            words = self.model.log_probs(memory, starts.strings).words
-        probs = restrict(words, support).softmax(-1)
+            log_p = [self._along(model, source, starts) for model in self.models]
+            mixed = torch.stack(log_p).logsumexp(0)
+            if self.candidates is not None:
+                support = shortlist(mixed, starts.strings, support, self.candidates)
+            probs = restrict(mixed, support).softmax(-1)
         # A probability that underflows to 0 would be forbidden for ever.
         tiny = torch.finfo(probs.dtype).tiny
         return Soft(probs.clamp_min(tiny), starts.strings.mask, support)
+
+    def _along(self, model: Seq2Seq, source: Hard, starts: Starts) -> Tensor:
+        memory: Memory = model.encode(source).select(starts.owner)
+        return model.log_probs(memory, starts.strings).words
+
+
+def shortlist(scores: Tensor, strings: Hard, words: Tensor, size: int) -> Tensor:
+    """For each string its own words and those of highest score anywhere in it [rows, size].
+
+    scores: [rows, length, vocabulary]; words: those that may be chosen. A sentence's list does not
+    depend on what stands beside it in a batch.
+    """
+    hidden = scores.masked_fill(~strings.mask[..., None], -torch.inf)
+    floor = scores.new_full((len(scores), 1, scores.shape[-1]), -torch.inf)
+    best = torch.cat([hidden, floor], 1).amax(1)
+    # Padding repeats the row's first word, which is in the list anyway.
+    own = torch.where(strings.mask, strings.ids, strings.ids[:, :1])
+    best = best.scatter(1, own, torch.inf)
+    return words[best[:, words].topk(min(size, len(words))).indices]
 
 
 @dataclass(frozen=True)

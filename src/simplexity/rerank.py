@@ -19,6 +19,7 @@ from simplexity.models.seq2seq import Seq2Seq
 from simplexity.pipeline import WINDOW
 from simplexity.relax.tokens import Hard, pad_batch, unpad
 from simplexity.search.beam import BeamSettings, beam_search
+from simplexity.search.nbest import NBestLine
 from simplexity.search.rerank import SOURCE_TOKENS, TOKENS, Rerank
 from simplexity.terms.mix import Mix
 from simplexity.text.batches import by_length
@@ -222,3 +223,16 @@ def features_of(hypothesis: Hypothesis, source_tokens: int) -> dict[str, float]:
     """Log-probabilities by term, and the counts of words that belong to them."""
     terms = {name: -cost for name, cost in hypothesis.terms.items()}
     return {**terms, TOKENS: len(hypothesis.ids), SOURCE_TOKENS: source_tokens}
+
+
+def nbest_lines(
+    sentence: int, hypotheses: Sequence[Hypothesis], source_tokens: int
+) -> list[NBestLine]:
+    """A list of hypotheses as lines of an n-best file, with all features.
+
+    What stands for an empty source line has no terms, and gets no features.
+    """
+    return [
+        NBestLine(sentence, h.text, features_of(h, source_tokens) if h.terms else {}, h.score)
+        for h in hypotheses
+    ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from simplexity.decode import Hypothesis
 from simplexity.rerank import Scorer, ToScore, score_nbest
 from simplexity.search.nbest import NBestLine
 from simplexity.search.nbest_file import is_empty, with_features
-from simplexity.search.rerank import SOURCE_TOKENS, TOKENS
+from simplexity.search.rerank import SOURCE_TOKENS, TOKENS, Rerank
 from simplexity.text.vocabulary import Vocabulary
 
 
@@ -57,3 +58,20 @@ class Rescorer:
             lines = waiting.popleft()
             features = ({n: -c for n, c in zip(names, row, strict=True)} for row in costs.tolist())
             yield lines if is_empty(lines) else list(map(with_features, lines, features))
+
+
+def ranked(hypotheses: Sequence[NBestLine], rerank: Rerank) -> list[Hypothesis]:
+    """A list in its new order, as decoders give theirs."""
+    cost = replace(rerank, normalise="sum")
+    return [
+        Hypothesis(
+            text=hypotheses[place].text,
+            ids=(),
+            score=rerank.score(hypotheses[place].features),
+            terms={name: -hypotheses[place].features[name] for name in rerank.weights},
+            discrete_cost=-cost.score(hypotheses[place].features),
+            initial_cost=-cost.score(hypotheses[0].features),
+            initial_text=hypotheses[0].text,
+        )
+        for place in rerank.order([line.features for line in hypotheses])
+    ]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from simplexity.decode import Descent, Watch
 from simplexity.relax.optimise import Iterate
-from simplexity.relax.tokens import harden, unpad
+from simplexity.relax.tokens import harden, likeliest, unpad
 from simplexity.text.vocabulary import Vocabulary
 
 TOP = 5
@@ -41,13 +41,12 @@ class Trace:
         return watch
 
     def _write(self, iterate: Iterate, names: list[tuple[int, int]]) -> None:
-        probs, places = iterate.y.probs.nan_to_num().topk(min(TOP, iterate.y.probs.shape[-1]))
-        support = iterate.y.support
-        words = places if support is None else support[places]
+        y = iterate.y.with_probs(iterate.y.probs.nan_to_num())  # JSON has no word for NaN
+        words, probs = likeliest(y, min(TOP, y.probs.shape[-1]))
         rows = zip(
             iterate.rows.tolist(),
             iterate.cost.tolist(),
-            unpad(harden(iterate.y)),
+            unpad(harden(y)),
             words.tolist(),
             probs.tolist(),
             strict=True,

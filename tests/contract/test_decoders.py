@@ -192,7 +192,7 @@ def test_of_several_starts_the_best_per_word_wins(
     """All strings of a beam as starts, each by itself, against all of them at once."""
     family = tiny_family(10, spread=1.0)
     settings = {"objective": objective, "beam_size": 4}
-    lines = [line for line in some_lines(10, seed=6) if line.strip()]
+    lines = [line for line in some_lines(7, seed=6) if line.strip()]
     together = translator("eg joint", family, starts=4, **settings)
     beams = translator("beam", family, beam_size=4, n_best=4, output_type="json")(lines)
     alone = translator("eg joint", family, **settings)

@@ -19,6 +19,7 @@ LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
 DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
+    *("rerank", "rescore"),
 }
 SETTINGS = {"runtime", "settings", "config"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
@@ -46,6 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": CORE | {"decode"},
     "translate": CORE | {"objectives", "initialise", "decode", "pipeline", "trace"},
     "score": LOWER | {"pipeline"},
+    "rerank": CORE | {"initialise", "decode", "pipeline"},
+    "rescore": CORE | {"decode", "rerank"},
     "output": CORE | {"decode"},
     "train": LOWER,
     # A family is trained from its configuration, so that a stopped run can check it has the same.

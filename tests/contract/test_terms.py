@@ -204,6 +204,24 @@ def test_all_strings_and_all_open_beginnings_have_probability_one(
     torch.testing.assert_close(closed + longer, torch.ones(3, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("name", ["l2r", "r2l"])
+def test_a_shortlist_leaves_out_only_the_other_words(name: str, models: Models) -> None:
+    """Soft strings compete among their candidates; hard ones are scored exactly."""
+    exact = Likelihood(models[name]).bind(SOURCE)
+    short = Likelihood(models[name], shortlisted=True).bind(SOURCE)
+    torch.testing.assert_close(short(TARGET), exact(TARGET))
+    everything = torch.tensor([0, 1, 3, 4, 5, 6, 7])  # and the end, which always competes
+    scores = torch.randn(3, 3, 7, generator=torch.manual_seed(5), dtype=torch.float64)
+    y = Soft(scores.softmax(-1), TARGET.mask, everything)
+    torch.testing.assert_close(short(y), exact(y))
+    for kind in ("shared support", "own support"):
+        y = draw(TARGET.mask, kind)
+        assert (short(y) < exact(y)).all()
+        assert gradcheck(lambda probs, y=y: short(y.with_probs(probs)), (y.probs.requires_grad_(),))
+        rows = torch.tensor([2, 0])
+        torch.testing.assert_close(short.select(rows)(y.select(rows)), short(y)[rows])
+
+
 def by_steps(model: Seq2Seq, source: list[int], target: list[int]) -> float:
     """log P(target | source), word by word as a search sees it."""
     order = target if model.direction == "l2r" else target[::-1]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from simplexity.errors import UsageError
-from simplexity.models.seq2seq import Predictions, RightToLeft
+from simplexity.models.predictions import Predictions
+from simplexity.models.seq2seq import RightToLeft
 from simplexity.relax.tokens import Hard, lengths, pad_batch, unpad
 from simplexity.search.beam import BeamSettings, Found, beam_search, greedy_search
 

@@ -40,7 +40,7 @@ STEPS: dict[str, Update] = {
     "projected": Scale(0.3),
 }
 LIFTS: dict[str, Callable[[Family], Lift]] = {
-    "predicted": lambda family: Predicted(family["l2r"].model),
+    "predicted": lambda family: Predicted((family["l2r"].model,)),
     "smoothed": lambda family: Smoothed(),
     "uniform": lambda family: Uniform(),
 }
@@ -278,7 +278,7 @@ def test_without_the_guard_it_is_the_papers_algorithm(
     for row, ((hypothesis,), source) in enumerate(zip(answers, SOURCES, strict=True)):
         one = pad_batch([source], 0)
         alone = Starts(starts.strings.select(torch.tensor([row])), own(1))
-        start = Predicted(family["l2r"].model)(one, alone, WORDS).probs
+        start = Predicted((family["l2r"].model,))(one, alone, WORDS).probs
         cost, string = algorithm_1(mix.bind(one), start, step, 0.9, clip, 12)
         assert list(hypothesis.ids) == string
         assert hypothesis.continuous_cost == pytest.approx(cost)
@@ -446,7 +446,7 @@ def test_no_iteration_at_all_gives_the_better_of_the_start_and_its_lift(
     source = pad_batch(SOURCES, 0)
     smoothed = decoder(family, "joint", lift="smoothed", n=0)(source, starts)
     assert all(h.ids == (5, 5, 5) and h.iterations == 0 for (h,) in smoothed)
-    lifted = Predicted(family["l2r"].model)(source, starts, WORDS).probs.argmax(-1)
+    lifted = Predicted((family["l2r"].model,))(source, starts, WORDS).probs.argmax(-1)
     predicted = decoder(family, "joint", n=0)(source, starts)
     for row, ((hypothesis,), ids) in enumerate(zip(predicted, WORDS[lifted], strict=True)):
         both = torch.stack([torch.tensor([5, 5, 5]), ids])

@@ -82,39 +82,23 @@ def _lines(
     """What is written for one sentence."""
     from simplexity.search.nbest import format_line
 
-    order = rerank.order([line.features for line in hypotheses])[: config.n_best]
-    best = [
-        replace(hypotheses[place], score=rerank.score(hypotheses[place].features))
-        for place in order
-    ]
-    match config.output_type:
-        case "text":
-            return [best[0].text if best else ""]
-        case "nbest":
-            return [format_line(line) for line in best]
-        case "json":
-            return [_json(sentence, hypotheses, best, rerank)]
+    if config.output_type == "json":
+        return [_json(sentence, hypotheses, rerank, config.n_best)]
+    order = rerank.order([line.features for line in hypotheses])
+    best = [hypotheses[place] for place in order]
+    if config.output_type == "text":
+        return [best[0].text if best else ""]
+    kept = best[: config.n_best]
+    return [format_line(replace(line, score=rerank.score(line.features))) for line in kept]
 
 
 def _json(
-    sentence: int, hypotheses: Sequence[NBestLine], best: Sequence[NBestLine], rerank: Rerank
+    sentence: int, hypotheses: Sequence[NBestLine], rerank: Rerank, n_best: int | None
 ) -> str:
     """The record that `simplexity translate` writes, too."""
-    from simplexity.decode import Hypothesis
     from simplexity.output import record
+    from simplexity.rescore import ranked
     from simplexity.translate import NOTHING
 
-    total = replace(rerank, normalise="sum")
-    found = [
-        Hypothesis(
-            text=line.text,
-            ids=(),
-            score=line.score,
-            terms={name: -line.features[name] for name in rerank.weights},
-            discrete_cost=-total.score(line.features),
-            initial_cost=-total.score(hypotheses[0].features),
-            initial_text=hypotheses[0].text,
-        )
-        for line in best
-    ]
-    return json.dumps(record(sentence, found or [NOTHING]), ensure_ascii=False)
+    found = ranked(hypotheses, rerank)[:n_best] or [NOTHING]
+    return json.dumps(record(sentence, found), ensure_ascii=False)

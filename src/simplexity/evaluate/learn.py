@@ -150,7 +150,8 @@ class Scored:
 class Chosen:
     """The best candidate by a metric or by cost; gains are over the baseline, as in `Learnt`.
 
-    `start` is what all of them began from; it cannot be chosen. A choice by cost has seen no reference, so nothing needs to be held out.
+    `start` is what they began from; it cannot be chosen. A choice by cost has seen no reference, so
+    nothing needs to be held out.
     """
 
     metric: str

@@ -11,11 +11,11 @@ from simplexity.search.rerank import show_weights
 
 
 def render_learnt(learnt: Learnt, flags: str, style: str) -> str:
-    """The weights and their gains; `flags` are those that rerank by them."""
-    if style == "json":
-        return _json({**asdict(learnt), "flags": flags})
-    lists = f"{learnt.sentences} sentences, {learnt.hypotheses} hypotheses"
+    """The weights and their gains; `flags` are what else it takes to rerank by them."""
     start, weights = show_weights(learnt.start), show_weights(learnt.weights)
+    if style == "json":
+        return _json({**asdict(learnt), "flags": f"--objective {weights} {flags}"})
+    lists = f"{learnt.sentences} sentences, {learnt.hypotheses} hypotheses"
     return _joined(
         f"{learnt.metric}, {lists}",
         f"  one-best  {learnt.one_best:7.2f}",
@@ -27,7 +27,7 @@ def render_learnt(learnt: Learnt, flags: str, style: str) -> str:
             if min(learnt.weights.values()) < 0
             else []
         ),
-        flags,
+        f"--objective {weights} {flags}",
     )
 
 

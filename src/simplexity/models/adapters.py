@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from simplexity.models.attention import Attentional, AttentionalMemory, DecoderState
-from simplexity.models.seq2seq import Direction, Predictions
+from simplexity.models.predictions import Predictions, log_softmax, split_end
+from simplexity.models.seq2seq import Direction
 from simplexity.relax.tokens import Tokens, embed, lengths
 
 
@@ -49,14 +50,27 @@ class AttentionalSeq2Seq:
         words, mask = append(embed(source, table), source.mask, table[self.eos])
         return self.network.read(words, mask)
 
-    def log_probs(self, memory: AttentionalMemory, target: Tokens) -> Predictions:
+    def log_probs(
+        self, memory: AttentionalMemory, target: Tokens, within: Tensor | None = None
+    ) -> Predictions:
         """Score every position and the end in one pass."""
         table = self.network.target_embedding.weight
         words = embed(target, table)
         begin = table[self.network.config.bos_token_id].to(words.dtype)
         previous = torch.cat([begin.expand(len(words), 1, -1), words], 1)
-        log_p = full_precision(self.network.score(memory, previous)).log_softmax(-1)
-        return split_end(log_p, lengths(target), self.eos)
+        hidden = self.network.read_along(memory, previous)
+        return split_end(self._logits(hidden, within), lengths(target), self.eos, within)
+
+    def _logits(self, hidden: Tensor, within: Tensor | None) -> Tensor:
+        """Logits of the candidates and, last, of the end; or of all words in order."""
+        output = self.network.output
+        if within is None:
+            logits: Tensor = output(hidden)
+            return logits
+        end = within.new_full((*within.shape[:-1], 1), self.eos)
+        words = torch.cat([within, end], -1)
+        bias = output.bias[words]
+        return hidden @ output.weight[words].mT + (bias if words.dim() == 1 else bias[:, None])
 
     def start(self, memory: AttentionalMemory) -> DecoderState:
         return memory.start
@@ -71,8 +85,8 @@ class AttentionalSeq2Seq:
         words = self.network.target_embedding(ids)
         gates = self.network.word_gates(words)
         state, context = self.network.advance(memory, state, gates)
-        logits = self.network.logits(context, words, state.output[:, -1])
-        return state, full_precision(logits).log_softmax(-1)
+        hidden = self.network.readout_of(context, words, state.output[:, -1])
+        return state, log_softmax(self.network.output(hidden))
 
 
 def append(states: Tensor, mask: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,14 +97,3 @@ def append(states: Tensor, mask: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     length = mask.sum(1, keepdim=True)
     room = torch.where((position == length)[..., None], last.to(states.dtype), room)
     return room, position <= length
-
-
-def split_end(log_p: Tensor, length: Tensor, eos: int) -> Predictions:
-    """Take log p(EOS) behind the last word of each row of [batch, length + 1, vocabulary]."""
-    end = log_p[..., eos].gather(1, length[:, None]).squeeze(1)
-    return Predictions(log_p[:, :-1], end)
-
-
-def full_precision(logits: Tensor) -> Tensor:
-    """Half-precision logits as float32: a softmax over many words needs the digits."""
-    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits

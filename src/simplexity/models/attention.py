@@ -182,21 +182,21 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
             cells.append(cell)
         return DecoderState(torch.stack(outputs, 1), torch.stack(cells, 1)), context
 
-    def logits(self, context: Tensor, previous: Tensor, top: Tensor) -> Tensor:
-        """f(c_i, y_{i-1}, g_i): the layer before the softmax."""
+    def readout_of(self, context: Tensor, previous: Tensor, top: Tensor) -> Tensor:
+        """MLP[c_i, y_{i-1}, g_i]: the layer before the output."""
         hidden = torch.tanh(self.readout(torch.cat([context, previous, top], -1)))
-        scores: Tensor = self.output(self.dropout(hidden))
-        return scores
+        kept: Tensor = self.dropout(hidden)
+        return kept
 
-    def score(self, memory: AttentionalMemory, previous: Tensor) -> Tensor:
-        """Logits of every position, given every previous word [batch, length, embedding]."""
+    def read_along(self, memory: AttentionalMemory, previous: Tensor) -> Tensor:
+        """The readout at every position, given every previous word [batch, length, embedding]."""
         previous = self.dropout(previous)
         state, tops, contexts = memory.start, [], []
         for gates in self.word_gates(previous).unbind(1):
             state, context = self.advance(memory, state, gates)
             tops.append(state.output[:, -1])
             contexts.append(context)
-        return self.logits(torch.stack(contexts, 1), previous, torch.stack(tops, 1))
+        return self.readout_of(torch.stack(contexts, 1), previous, torch.stack(tops, 1))
 
     def forward(
         self,
@@ -207,7 +207,7 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
     ) -> Seq2SeqLMOutput:
         """Hugging Face's call: source ids with their end, target ids with their beginning."""
         memory = self.read(self.source_embedding(input_ids), attention_mask.bool())
-        logits = self.score(memory, self.target_embedding(decoder_input_ids))
+        logits = self.output(self.read_along(memory, self.target_embedding(decoder_input_ids)))
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())

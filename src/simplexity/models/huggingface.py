@@ -14,9 +14,10 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from simplexity.errors import SimplexityError
+from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.probes import probe
-from simplexity.models.seq2seq import Direction, Predictions
-from simplexity.relax.tokens import Hard, Tokens, harden, lengths
+from simplexity.models.seq2seq import Direction
+from simplexity.relax.tokens import Hard, Tokens, harden, lengths, restrict
 
 UNLIMITED = 1_000_000
 """Words that a model with relative positions can read: more than anyone will ask for."""
@@ -121,15 +122,18 @@ class HuggingFaceSeq2Seq:
             found = encoder(input_ids=ids, attention_mask=mask.long())
         return Memory(found.last_hidden_state, mask)
 
-    def log_probs(self, memory: Memory, target: Tokens) -> Predictions:
+    def log_probs(
+        self, memory: Memory, target: Tokens, within: Tensor | None = None
+    ) -> Predictions:
         """Score all positions of the target, and its end, in one pass."""
         ids, _ = frame(target, self.target_prefix, (), self.pad)
         layer, start = self.model.get_decoder().get_input_embeddings(), len(self.target_prefix)
         with expected_embeddings(layer, target, start):
             logits = self._decode(memory, ids, use_cache=False).logits[:, start - 1 :]
-        scores = log_softmax(logits)
-        end = scores[..., self.eos].gather(1, lengths(target)[:, None]).squeeze(1)
-        return Predictions(scores[:, :-1], end)
+        if within is not None:
+            end = within.new_full((*within.shape[:-1], 1), self.eos)
+            logits = restrict(logits, torch.cat([within, end], -1))
+        return split_end(logits, lengths(target), self.eos, within)
 
     def start(self, memory: Memory) -> State:
         """The state before the first word, one row for each sentence of the memory."""
@@ -158,11 +162,6 @@ class HuggingFaceSeq2Seq:
             past_key_values=past_key_values,
             use_cache=use_cache,
         )
-
-
-def log_softmax(logits: Tensor) -> Tensor:
-    """log p in single precision at least."""
-    return logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 def frame(

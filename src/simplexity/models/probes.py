@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from simplexity.errors import SimplexityError
-from simplexity.models.seq2seq import Predictions
+from simplexity.models.predictions import Predictions
 from simplexity.relax.tokens import Hard, Soft, lengths, pad_batch, unpad
 
 Check: TypeAlias = Callable[[Any, Hard, Hard], Tensor]

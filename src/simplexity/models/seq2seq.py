@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
-from simplexity.relax.tokens import Hard, Tokens, flip, restrict, reverse
+from simplexity.models.predictions import Predictions
+from simplexity.relax.tokens import Tokens, flip, reverse
 
 Direction = Literal["l2r", "r2l"]
 
@@ -17,30 +18,6 @@ Memory: TypeAlias = Any
 
 State: TypeAlias = Any
 """What a search carries from word to word: tensors by hypothesis, and `select(rows)`."""
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """log p of every candidate at every free position, in reading order, and of the end.
-
-    words: [batch, length, vocabulary]; end: [batch].
-    """
-
-    words: Tensor
-    end: Tensor
-
-    def per_token(self, target: Tokens) -> Tensor:
-        """y_i . log p_i for every position, 0 on padding [batch, length]."""
-        match target:
-            case Hard(ids=ids):
-                picked = self.words.gather(-1, ids[..., None]).squeeze(-1)
-            case _:
-                picked = (target.probs * restrict(self.words, target.support)).sum(-1)
-        return picked.masked_fill(~target.mask, 0.0)
-
-    def total(self, target: Tokens) -> Tensor:
-        """sum_i y_i . log p_i + log p(end): the relaxed log-probability [batch] (paper, eq. 5)."""
-        return self.per_token(target).sum(-1) + self.end
 
 
 class Seq2Seq(Protocol):
@@ -76,8 +53,15 @@ class Seq2Seq(Protocol):
         """Read the source once; every later call reuses the answer."""
         ...
 
-    def log_probs(self, memory: Memory, target: Tokens) -> Predictions:
-        """Score all positions of the target, and its end, in one pass."""
+    def log_probs(
+        self, memory: Memory, target: Tokens, within: Tensor | None = None
+    ) -> Predictions:
+        """Score all positions of the target, and its end, in one pass.
+
+        `within` names the only words, shared [candidates] or by sentence [batch, candidates], that
+        compete with one another and with the end: a sum over few words in place of the whole
+        vocabulary. The probabilities are then too high by the mass of the words left out.
+        """
         ...
 
     def start(self, memory: Memory) -> State:
@@ -126,9 +110,11 @@ class RightToLeft:
     def encode(self, source: Tokens) -> Memory:
         return self.inner.encode(source)
 
-    def log_probs(self, memory: Memory, target: Tokens) -> Predictions:
-        found = self.inner.log_probs(memory, reverse(target))
-        return Predictions(flip(found.words, target.mask), found.end)
+    def log_probs(
+        self, memory: Memory, target: Tokens, within: Tensor | None = None
+    ) -> Predictions:
+        found = self.inner.log_probs(memory, reverse(target), within)
+        return replace(found, words=flip(found.words, target.mask))
 
     def start(self, memory: Memory) -> State:
         return self.inner.start(memory)

@@ -88,6 +88,18 @@ def one_hot(tokens: Hard, vocabulary: int, dtype: torch.dtype = torch.float32) -
     return Soft(F.one_hot(tokens.ids, vocabulary).to(dtype), tokens.mask)
 
 
+def likeliest(tokens: Soft, number: int) -> tuple[Tensor, Tensor]:
+    """The words of most mass at each position, and their masses [batch, length, number]."""
+    mass, best = tokens.probs.topk(number)
+    match tokens.support:
+        case None:
+            return best, mass
+        case support if support.dim() == 1:
+            return support[best], mass
+        case support:
+            return support[:, None].expand(-1, best.shape[1], -1).gather(-1, best), mass
+
+
 def harden(tokens: Soft) -> Hard:
     """Put all mass on the likeliest word of each position (the paper's rounding)."""
     best = tokens.probs.argmax(-1)

@@ -75,9 +75,12 @@ class Survey:
     """The first line of a list that is not that of an empty source line; 0 if there is none."""
     first_without: dict[str, int]
 
-    def features(self) -> list[str]:
-        """The features of every hypothesis."""
-        return [name for name, line in self.first_without.items() if not line]
+    def terms(self) -> list[str]:
+        """The features of every hypothesis, without the counts of words."""
+        shared = [n for n, line in self.first_without.items() if not line and n not in COUNTS]
+        if not shared:
+            raise SimplexityError(f"{self.name} has no feature that all its lines share")
+        return shared
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of these features that some hypothesis lacks."""

@@ -14,18 +14,23 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from simplexity.models.seq2seq import Memory, Seq2Seq
-from simplexity.relax.tokens import Hard, Tokens, lengths
+from simplexity.relax.tokens import Hard, Soft, Tokens, lengths
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """-log P(y | x) under a model of either reading direction, the end included."""
+    """-log P(y | x) under a model of either reading direction, the end included.
+
+    With `shortlisted`, soft strings are scored among the candidates of their support alone, which
+    saves the products with the whole vocabulary; hard strings are always scored exactly.
+    """
 
     model: Seq2Seq
+    shortlisted: bool = False
 
     def bind(self, source: Hard) -> LikelihoodEnergy:
         """Read the sources once."""
-        return LikelihoodEnergy(self.model, self.model.encode(source))
+        return LikelihoodEnergy(self.model, self.model.encode(source), self.shortlisted)
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,11 @@ class LikelihoodEnergy:
 
     model: Seq2Seq
     memory: Memory
+    shortlisted: bool = False
 
     def __call__(self, y: Tokens) -> Tensor:
-        return -self.model.log_probs(self.memory, y).total(y)
+        within = y.support if self.shortlisted and isinstance(y, Soft) else None
+        return -self.model.log_probs(self.memory, y, within).total(y)
 
     def factors(self, y: Tokens) -> Tensor:
         return lengths(y) + 1
