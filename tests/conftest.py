@@ -57,9 +57,7 @@ def tiny_family() -> Callable[..., Family]:
     Five source words and four target words follow the special ids; weights have this `spread`.
     """
 
-    def make(
-        seed: int = 0, names: tuple[MemberName, ...] = MEMBERS, spread: float = 0.6
-    ) -> Family:
+    def make(seed: int = 0, names: tuple[MemberName, ...] = MEMBERS, spread: float = 0.6) -> Family:
         return Family(Path("tiny"), {name: tiny_member(name, seed, spread) for name in names})
 
     return make

@@ -95,6 +95,7 @@ def new_network(config: TrainConfig, source_size: int, target_size: int) -> Any:
             decoder_layers=config.decoder_layers,
             dropout=config.dropout,
             tie_word_embeddings=config.tie_embeddings,
+            max_positions=max(512, config.max_length),
         )
     )
 
@@ -120,7 +121,7 @@ def _transformer(config: TrainConfig, source_size: int, target_size: int) -> Any
             activation_dropout=0.0,
             activation_function="relu",
             scale_embedding=True,
-            max_position_embeddings=512,
+            max_position_embeddings=max(512, config.max_length + 1),  # words and their end
             pad_token_id=PAD,
             bos_token_id=BOS,
             eos_token_id=EOS,
@@ -303,9 +304,9 @@ def _lift(config: TranslateConfig, family: Family) -> Lift:
         return Uniform()
     if config.lift == "smoothed":
         return Smoothed()
-    names = parse_objective(config.objective) if config.lift == "predicted" else ("l2r",)
-    readers = [family[name].model for name in names if name != "reverse"]
-    return Predicted(tuple(readers or [family["l2r"].model]), config.candidates)
+    asked = parse_objective(config.objective) if config.lift == "predicted" else {}
+    readers = tuple(family[name].model for name in asked if name != "reverse")
+    return Predicted(readers or (family["l2r"].model,), config.candidates)
 
 
 def _update(config: TranslateConfig) -> Update:

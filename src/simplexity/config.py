@@ -433,7 +433,7 @@ class TuneConfig(Settings):
     beam_size: Count | None = setting(
         None, "unset: 100 for n-best lists, else as in simplexity translate", section="Decoding"
     )
-    preset: Literal["default", "paper"] | None = setting(None, "values of what is unset")
+    preset: Literal["default", "paper"] | None = setting(None, "what decoding has unset")
     batch_size: Count = setting(64, "sentences translated, or hypotheses scored, at a time")
 
     device: Device = setting("auto", "where to compute", section="Machine")

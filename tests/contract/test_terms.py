@@ -211,7 +211,7 @@ def test_a_shortlist_leaves_out_only_the_other_words(name: str, models: Models) 
     short = Likelihood(models[name], shortlisted=True).bind(SOURCE)
     torch.testing.assert_close(short(TARGET), exact(TARGET))
     everything = torch.tensor([0, 1, 3, 4, 5, 6, 7])  # and the end, which always competes
-    scores = torch.randn(3, 3, 7, generator=torch.manual_seed(5), dtype=torch.float64)
+    scores = torch.randn(3, 3, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     y = Soft(scores.softmax(-1), TARGET.mask, everything)
     torch.testing.assert_close(short(y), exact(y))
     for kind in ("shared support", "own support"):

@@ -24,6 +24,7 @@ from simplexity.models.family import load_family
 from simplexity.score import score_pairs
 from simplexity.text.corpora import Bitext
 from simplexity.text.toy import write_toy
+from simplexity.train.checkpoint import append_log, read_log
 
 TINY = {
     "embedding": 16,
@@ -98,29 +99,38 @@ def stamp(path: Path) -> int | None:
 
 @SINGLE
 def test_killed_at_any_moment_it_ends_as_if_unbroken(training: Arguments, tmp_path: Path) -> None:
-    settings = {"validate_every": 5, "average": 0.9, "dropout": 0.2, "patience": 1}
+    settings = {"validate_every": 3, "average": 0.9, "dropout": 0.2, "patience": 1}
     assert main(training("unbroken", **settings)) == 0
 
     moment = random.Random(3)
     checkpoint = tmp_path / "broken" / "l2r" / "training" / "checkpoint.pt"
-    kills = 0
-    while not (tmp_path / "broken" / "l2r" / "model.safetensors").exists():
+    kills, ended = 0, False
+    while not ended:
         before = stamp(checkpoint)
         process = forked(training("broken", **settings))
         if kills == 0:  # before there is anything to go on from
             wait_for((tmp_path / "broken").exists)
         while kills > 0 and stamp(checkpoint) == before and process.is_alive():
             time.sleep(0.002)
-        time.sleep(moment.random() * 0.1)
+        time.sleep(moment.random() * 0.03)
         process.kill()
         process.join()
-        kills += process.exitcode == -signal.SIGKILL
+        ended = process.exitcode != -signal.SIGKILL
+        kills += not ended
 
     assert kills > 3
     assert contents(tmp_path / "broken" / "l2r") == contents(tmp_path / "unbroken" / "l2r")
     assert log(tmp_path / "broken") == log(tmp_path / "unbroken")
     assert not (checkpoint.parent / "best.pt").exists()
     assert not checkpoint.exists()
+
+
+def test_the_log_forgets_what_is_validated_anew(tmp_path: Path) -> None:
+    """A kill between a validation and its checkpoint: too short a moment to be met above."""
+    file = tmp_path / "log.jsonl"
+    for step, perplexity in ((5, 9.0), (10, 8.0), (15, 7.0), (10, 8.0), (15, 7.0), (20, 6.0)):
+        append_log(file, {"step": step, "perplexity": perplexity})
+    assert [line["step"] for line in read_log(file)] == [5, 10, 15, 20]
 
 
 def test_two_processes_train_as_one_does(training: Arguments, tmp_path: Path) -> None:
@@ -301,6 +311,27 @@ def test_a_failed_start_leaves_an_older_family_alone(
     wrong = training("family", max_epochs=1, dev=corpus / "none")
     assert "there is no" in refusal(capsys, [*wrong, "--overwrite"])
     assert contents(tmp_path / "family" / "l2r") == before
+
+
+@pytest.mark.parametrize("architecture", ["attentional", "transformer"])
+def test_a_model_reads_what_it_was_trained_on(
+    architecture: str, tmp_path: Path, train_arguments: Arguments
+) -> None:
+    """Sentences longer than usual: their words have places in the model."""
+    long = "ana " * 520
+    for part in ("train", "dev"):
+        write_pairs(tmp_path / part, [("ana nap.", "Ana dorme."), (long, long)])
+    sizes = {**TINY, "architecture": architecture, "heads": 2, "feedforward": 16}
+    settings = {**sizes, "max_length": 520, "max_epochs": 1}
+    family = tmp_path / "family"
+    assert main(train_arguments(tmp_path, family, **settings)) == 0
+    (score,) = score_pairs([(long, long)], load_family(family)["l2r"], 1)
+    assert len(score.tokens) == 521
+
+
+def write_pairs(prefix: Path, pairs: list[tuple[str, str]]) -> None:
+    for language, side in (("xa", 0), ("xb", 1)):
+        Path(f"{prefix}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
 
 
 def test_the_last_update_is_validated(training: Arguments, tmp_path: Path) -> None:

@@ -32,11 +32,26 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
-@pytest.fixture
-def translate(toy_family: Path, toy_corpus: Path, tmp_path: Path) -> Run:
-    """The lines of the test set's translations, under some options."""
+@pytest.fixture(scope="module")
+def known() -> dict[tuple[object, ...], list[str]]:
+    """Translations of the test set by their options: several tests look at the same ones."""
+    return {}
 
-    def run(*options: object, source: Path = toy_corpus / "test.xa") -> list[str]:
+
+@pytest.fixture
+def translate(
+    toy_family: Path,
+    toy_corpus: Path,
+    tmp_path: Path,
+    known: dict[tuple[object, ...], list[str]],
+) -> Run:
+    """The lines of the translations of the test set, or of another source, under some options."""
+
+    def run(*options: object, source: Path | None = None) -> list[str]:
+        if source is None:
+            if options not in known:
+                known[options] = run(*options, source=toy_corpus / "test.xa")
+            return known[options]
         out = tmp_path / "translations"
         files = ["-m", toy_family, "-i", source, "-o", out, "--overwrite", "--device", "cpu"]
         command = ["translate", "--quiet", *files, *options]

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from simplexity.config import (
     EvaluateConfig,
     InfoConfig,
+    RerankConfig,
     ScoreConfig,
     TrainConfig,
     TranslateConfig,
+    TuneConfig,
 )
 from simplexity.errors import UsageError
 from simplexity.evaluate.metrics import METRICS, TOKENISERS
@@ -25,6 +27,8 @@ CORPORA = {"train": "a/train", "dev": "a/dev", "source_language": "de", "target_
 LEAST: dict[type[Settings], dict[str, Any]] = {
     TrainConfig: {**CORPORA, "output": "out"},
     TranslateConfig: {"model": "m"},
+    RerankConfig: {},
+    TuneConfig: {"references": "r", "nbest": "n"},
     ScoreConfig: {"model": "m", "source": "a", "target": "b"},
     EvaluateConfig: {"hypotheses": ("a",), "references": "r"},
     InfoConfig: {},

@@ -58,11 +58,12 @@ def _train_one(
     epoch_words = for_member(material.train, name).words
     # The time left is that of all epochs; training may stop before.
     with Progress(name, config.max_epochs * epoch_words, "words", quiet=quiet) as progress:
-        if material.train.left_out:
-            progress.say(
-                f"{name}: {material.train.left_out} training pairs left out, "
-                f"empty or longer than {config.max_length} words"
-            )
+        for part, examples in (("training", material.train), ("development", material.dev)):
+            if examples.left_out:
+                progress.say(
+                    f"{name}: {examples.left_out} {part} pairs left out, "
+                    f"empty or longer than {config.max_length} words"
+                )
         for event in train_member(config, name, material, workers):
             where = event.progress
             if isinstance(event, Update):

@@ -18,7 +18,7 @@ from simplexity.settings import load_config
 
 if TYPE_CHECKING:
     from simplexity.decode import Hypothesis
-    from simplexity.evaluate.learn import Candidate, Test
+    from simplexity.evaluate.learn import Candidate, Resampling
     from simplexity.evaluate.lists import Cached
     from simplexity.evaluate.metrics import Metric
     from simplexity.evaluate.tuning import Tuned
@@ -45,20 +45,20 @@ def run(config: TuneConfig) -> None:
     rerank' or 'simplexity translate'. Gains come with 95% intervals and, held out, on sentences
     that were not used to choose.
     """
-    from simplexity.evaluate.learn import Test
+    from simplexity.evaluate.learn import Resampling
     from simplexity.evaluate.metrics import metric_named
     from simplexity.text.files import read_lines, writing
 
     references = [list(read_lines(file)) for file in config.references]
     metric = metric_named(config.metric, config.tokenize)
-    test = Test(config.resamples, config.folds, config.seed)
+    test = Resampling(config.resamples, config.folds, config.seed)
     tune = _tune_reranking if config.reranks() else _tune_decoding
     with writing(config.output, config.overwrite) as output:
         output.write(tune(config, references, metric, test))
 
 
 def _tune_reranking(
-    config: TuneConfig, references: list[list[str]], metric: Metric, test: Test
+    config: TuneConfig, references: list[list[str]], metric: Metric, test: Resampling
 ) -> str:
     from simplexity.evaluate.learn import cached_lists, learn_weights
     from simplexity.evaluate.learn_report import render_learnt
@@ -154,7 +154,7 @@ def _method(config: TuneConfig, metric: Metric, start: list[float]) -> Callable[
 
 
 def _tune_decoding(
-    config: TuneConfig, references: list[list[str]], metric: Metric, test: Test
+    config: TuneConfig, references: list[list[str]], metric: Metric, test: Resampling
 ) -> str:
     from simplexity import build
     from simplexity.evaluate.learn import choose

@@ -30,7 +30,7 @@ Tune = Callable[[Cached], Tuned]
 
 
 @dataclass(frozen=True)
-class Test:
+class Resampling:
     """How gains are tested: resampled corpora, folds of the cross-validation, seed."""
 
     resamples: int = 1000
@@ -80,24 +80,16 @@ def cached_lists(
 
 
 def learn_weights(
-    cached: Cached, start: Mapping[str, float], metric: Metric, tune: Tune, test: Test
+    cached: Cached, start: Mapping[str, float], metric: Metric, tune: Tune, test: Resampling
 ) -> Learnt:
     """Learn weights, and compare them with those that one started from."""
     before = np.array([start[name] for name in cached.names])
     weights = _rounded(_best_of(tune(cached), before, cached, metric).weights)
     first = np.stack([statistics[0] for statistics in cached.statistics])
     old, new = score_weights(cached, np.stack([before, weights]), metric).tolist()
-    held_out = None
-    if len(cached.features) >= test.folds:
-        held_out = held_out_gain(
-            cached,
-            lambda part: _best_of(tune(part), before, part, metric),
-            before,
-            metric,
-            test.folds,
-            test.resamples,
-            test.seed,
-        )
+    held_out = _held_out(
+        cached, lambda part: _best_of(tune(part), before, part, metric), before, metric, test
+    )
     return Learnt(
         metric.name,
         len(cached.features),
@@ -110,6 +102,14 @@ def learn_weights(
         gain(cached, weights, before, metric, test.resamples, test.seed),
         held_out,
     )
+
+
+def _held_out(
+    cached: Cached, tune: Tune, baseline: Array, metric: Metric, test: Resampling
+) -> Difference | None:
+    if len(cached.features) < test.folds:
+        return None
+    return held_out_gain(cached, tune, baseline, metric, test.folds, test.resamples, test.seed)
 
 
 def _best_of(tuned: Tuned, start: Array, cached: Cached, metric: Metric) -> Tuned:
@@ -171,7 +171,7 @@ def choose(
     by: str,
     references: References,
     metric: Metric,
-    test: Test,
+    test: Resampling,
 ) -> Chosen:
     """Score all candidates and take the best: by "cost" the cheapest, by "metric" the best one."""
     statistics = np.stack([sufficient(metric, c.translations, references) for c in candidates], 1)
@@ -190,16 +190,7 @@ def choose(
         best = int(np.argmin([candidate.cost for candidate in candidates]))
     else:
         best = int(take_best(cached).weights.argmax())
-        if len(statistics) >= test.folds:
-            held_out = held_out_gain(
-                cached,
-                take_best,
-                choices[baseline],
-                metric,
-                test.folds,
-                test.resamples,
-                test.seed,
-            )
+        held_out = _held_out(cached, take_best, choices[baseline], metric, test)
     return Chosen(
         metric.name,
         by,

@@ -47,6 +47,9 @@ def open_directory(config: TrainConfig) -> None:
     """
     begun = _is_begun(config)
     if begun and (config.output / LEARNT).exists():
+        for name in config.directions:
+            if is_trained(config.output, name):  # and perhaps killed just then
+                _tidy(config.output / name)
         return
     source, target = build.vocabularies(config, build.bitext(config, "train"))
     _check_corpora(config, source, target)
@@ -174,9 +177,15 @@ def _save_member(
         raise
     for file in sorted(beside.iterdir(), key=lambda file: file.suffix == ".safetensors"):
         file.replace(place / file.name)
-    beside.rmdir()
+    _tidy(place)
+
+
+def _tidy(place: Path) -> None:
+    """Remove what a trained member needs no more."""
+    training = place / "training"
+    shutil.rmtree(training / "model", ignore_errors=True)
     for leftover in ("checkpoint.pt", "best.pt"):
-        (place / "training" / leftover).unlink()
+        (training / leftover).unlink(missing_ok=True)
 
 
 def _write_model(
