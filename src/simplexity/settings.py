@@ -66,7 +66,7 @@ def load_config(cls: type[S], path: Path | None, overrides: Mapping[str, object]
 def dump_config(settings: Settings) -> str:
     """The settings as YAML that `load_config` reads back to the same settings."""
     plain = settings.model_dump(mode="json")
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
 
 
 def read_yaml(path: Path) -> dict[str, object]:

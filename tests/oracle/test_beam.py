@@ -70,7 +70,10 @@ class Toy:
     def _predict(self, hidden: Tensor) -> Tensor:
         return (hidden.tanh() @ self.output + self.bias).log_softmax(-1)
 
-    def log_probs(self, memory: Context, target: Hard) -> Predictions:
+    def log_probs(
+        self, memory: Context, target: Hard, within: Tensor | None = None
+    ) -> Predictions:
+        assert within is None  # a search asks for all words
         place = torch.arange(target.mask.shape[1]).to(self.target).cos()
         words = self.target[target.ids] * place[:, None]
         hidden = torch.cat([torch.zeros_like(memory.vector)[:, None], words.cumsum(1)], 1)
@@ -371,3 +374,9 @@ def test_the_search_needs_no_gradient():
 def test_senseless_settings_are_refused(wrong, says):
     with pytest.raises(UsageError, match=says):
         BeamSettings(**wrong)
+
+
+def test_a_model_that_answers_nan_does_not_keep_the_search_from_ending() -> None:
+    broken = replace(toy(0), bias=torch.full((6,), torch.nan))
+    found = beam_search(broken, batch([[1, 2]]), BeamSettings(size=2))
+    assert found.count.tolist() == [0]

@@ -208,6 +208,8 @@ def _advance(
     """Extend every live string by one word: the ended go to the pool, the best others live on."""
     size, vocabulary = settings.size, log_probs.shape[-1]
     total = beam.log_prob[..., None] + log_probs.view(*beam.log_prob.shape, vocabulary)
+    # A model that answers with NaN must not keep the search from ending.
+    total.masked_fill_(total.isnan(), -torch.inf)
     end = total[..., eos].clone()
     total.index_fill_(-1, banned, -torch.inf)
     total[beam.limit <= beam.words] = -torch.inf

@@ -1,0 +1,155 @@
+"""Settings of `simplexity translate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from simplexity.config.kinds import Count, Device, Natural, Positive, Share
+from simplexity.objectives import NAMED, parse_objective
+from simplexity.settings import Settings, setting
+
+# The paper's setting, with the gradient clipping of its reference implementation; and ours, chosen
+# by measurement (docs/decoding.md).
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "normalise": "length",
+        "step": 50.0,
+        "update": "momentum",
+        "momentum": 0.9,
+        "clip": 5.0,
+        "line_search": False,
+        "iterations": 100,
+        "guard": False,
+        "lift": "forward",
+        "candidates": None,
+        "precision": "fp32",
+    },
+    "default": {
+        "normalise": "sum",
+        "step": 1.0,
+        "update": "momentum",
+        "momentum": 0.9,
+        "line_search": False,
+        "iterations": 8,
+        "guard": True,
+        "lift": "predicted",
+        "candidates": 256,
+        "precision": "bf16",
+    },
+}
+
+
+class TranslateConfig(Settings):
+    """Settings of `simplexity translate`."""
+
+    model: Path = setting(..., "directory of a model or a family", section="Files", short="-m")
+    input: Path | None = setting(
+        None, "sentences to translate, one a line; unset: stdin", short="-i"
+    )
+    output: Path | None = setting(None, "where translations go; unset: stdout", short="-o")
+    overwrite: bool = setting(False, "replace output files that exist")
+    output_type: Literal["text", "nbest", "json"] = setting(
+        "text", "plain sentences, Moses n-best lists, or JSON lines"
+    )
+
+    objective: str = setting(
+        "forward",
+        "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5",
+        section="Search",
+    )
+    decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected"] | None = setting(
+        None, "how to search; unset: beam for the objective forward, else eg"
+    )
+    member: Literal["l2r", "r2l"] = setting(
+        "l2r", "model of the family that greedy, beam and rerank search with"
+    )
+    beam_size: Count = setting(5, "hypotheses kept at a time")
+    n_best: Count = setting(1, "translations given for each sentence")
+    length_penalty: Annotated[float, Field(ge=0)] = setting(
+        1.0, "hypotheses are ranked by log-probability / length^penalty"
+    )
+    batch_size: Count = setting(64, "sentences translated at a time")
+
+    filtered: bool = setting(
+        False,
+        "leave out what is longer than the beam's best",
+        section="Reranking (decoder rerank, init rerank)",
+    )
+    rerank_normalise: Literal["sum", "length"] = setting(
+        "length", "compare costs as they are, or each divided by its words"
+    )
+
+    init: Literal["uniform", "greedy", "beam", "rerank", "file"] = setting(
+        "beam",
+        "strings to start from",
+        section="Relaxation (decoders eg, sgd, projected)",
+    )
+    init_file: Path | None = setting(None, "translations to start from, line by line (init file)")
+    starts: Count = setting(
+        1, "strings to start from: of the beam, different lengths first; the best of reranking"
+    )
+    preset: Literal["default", "paper"] = setting("default", "values of what is unset below")
+    lift: Literal["predicted", "forward", "smoothed"] | None = setting(
+        None, "start at the models' mean predictions, at those of l2r alone, or at the string"
+    )
+    normalise: Literal["sum", "length"] | None = setting(
+        None, "minimise costs as they are, or each divided by its words"
+    )
+    step: Positive | None = setting(None, "step size")
+    update: Literal["plain", "momentum", "nesterov", "optimistic", "adaptive"] | None = setting(
+        None, "how steps are made of gradients"
+    )
+    momentum: Share | None = setting(None, "share of the last step that is kept")
+    clip: Positive | None = setting(None, "largest norm of a sentence's gradient")
+    anneal: Positive | None = setting(None, "step size falls as 1 / (1 + anneal * iteration)")
+    line_search: bool | None = setting(None, "let each sentence find its own step size")
+    entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
+    iterations: Natural | None = setting(None, "most iterations")
+    unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
+    candidates: Count | None = setting(None, "words that a sentence may be made of")
+    precision: Literal["bf16", "fp32"] | None = setting(None, "arithmetic of the descent")
+    exact: bool = setting(False, "descend over the whole vocabulary in fp32")
+    guard: bool | None = setting(None, "return the best string seen, never worse than the start")
+    trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
+
+    device: Device = setting("auto", "where to compute", section="Machine")
+    threads: Count | None = setting(None, "CPU threads; unset: OMP_NUM_THREADS, or 1")
+    seed: Natural = setting(1, "seed of all that is random")
+    quiet: bool = setting(False, "no progress on stderr")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.n_best > 1 and self.output_type == "text":
+            raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
+        if self._usual_decoder() in ("beam", "rerank") and self.n_best > self.beam_size:
+            raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
+        if self.starts > self.beam_size:
+            raise ValueError(f"starts ({self.starts}) is more than beam_size ({self.beam_size})")
+        if (self.init == "file") != (self.init_file is not None):
+            raise ValueError("--init file and --init-file FILE go together")
+        if self._is_joint() and self.decoder in ("greedy", "beam"):
+            raise ValueError(
+                f"{self.decoder} search writes with one model and cannot follow the objective "
+                f"{self.objective}; use --decoder eg or rerank"
+            )
+        if self.filtered and "rerank" not in (self.decoder, self.init):
+            raise ValueError("--filtered goes with --decoder rerank or --init rerank")
+        return self
+
+    def _is_joint(self) -> bool:
+        return parse_objective(self.objective) != NAMED["forward"]
+
+    def _usual_decoder(self) -> str:
+        return self.decoder or ("eg" if self._is_joint() else "beam")
+
+    def resolved(self) -> TranslateConfig:
+        """The same settings with the preset's values where none was given."""
+        preset = PRESETS[self.preset]
+        unset = {"decoder": self._usual_decoder(), **preset}
+        missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
+        if self.exact:
+            missing |= {"candidates": None, "precision": "fp32"}
+        return self.model_copy(update=missing)
