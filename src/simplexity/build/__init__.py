@@ -1,0 +1,8 @@
+"""From configuration to objects: the only place that knows both."""
+
+from __future__ import annotations
+
+from simplexity.build.decoding import (GEOMETRIES, beam_settings, longest, mix, n_best_translator, objective, relaxed_decoder, rerank, rescorer, scored_beam, scorer, translator)
+from simplexity.build.training import (bitext, new_network, recipe, vocabularies)
+
+__all__ = ["GEOMETRIES", "beam_settings", "bitext", "longest", "mix", "n_best_translator", "new_network", "objective", "recipe", "relaxed_decoder", "rerank", "rescorer", "scored_beam", "scorer", "translator", "vocabularies"]

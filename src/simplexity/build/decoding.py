@@ -1,0 +1,236 @@
+"""From the settings of a translation to decoders and scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from simplexity.config import TrainConfig, TranslateConfig
+from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
+from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
+from simplexity.models.attention import Attentional, AttentionalConfig
+from simplexity.models.family import MEMBERS, Family, Member, MemberName
+from simplexity.objectives import parse_objective
+from simplexity.relax.geometry import (
+    ExponentiatedGradient,
+    Geometry,
+    ProjectedGradient,
+    SoftmaxGradient,
+)
+from simplexity.relax.optimise import Backtracking
+from simplexity.relax.stopping import FirstOf, MaxIterations, RoundingUnchanged, Stop
+from simplexity.relax.updates import (
+    Adaptive,
+    Chain,
+    ClipNorm,
+    InverseDecay,
+    Momentum,
+    Nesterov,
+    Optimistic,
+    Scale,
+    Update,
+)
+from simplexity.rerank import FromRerank, RerankDecoder, ScoredBeam, Scorer
+from simplexity.rescore import Rescorer
+from simplexity.search.beam import BeamSettings
+from simplexity.search.rerank import Rerank
+from simplexity.terms.likelihood import Likelihood, Reverse
+from simplexity.terms.mix import Confidence, Mix, Part, PerWord
+from simplexity.text.corpora import Bitext
+from simplexity.text.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    Vocabulary,
+    VocabularySettings,
+    learn,
+)
+from simplexity.trace import Trace
+from simplexity.train.trainer import Recipe
+from simplexity.translate import Translator
+
+
+def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
+    """What `simplexity translate` runs, from loaded models."""
+    config = config.resolved()
+    member = _searching(config, family)
+    decoder: Decoder
+    if config.decoder in GEOMETRIES:
+        decoder = relaxed_decoder(config, family)
+    elif config.decoder == "rerank":
+        decoder = RerankDecoder(scored_beam(config, family), rerank(config))
+    else:
+        decoder = BeamDecoder(
+            member.model, beam_settings(config), member.name, member.target.decode
+        )
+    return _around(decoder, config, family, trace)
+
+
+def n_best_translator(config: TranslateConfig, family: Family) -> Translator:
+    """What gives all strings of the beam in the beam's order, with their costs by every term."""
+    config = config.resolved()
+    return _around(scored_beam(config, family), config, family, None)
+
+
+def _around(
+    decoder: Decoder, config: TranslateConfig, family: Family, trace: Trace | None
+) -> Translator:
+    member = _searching(config, family)
+    return Translator(
+        decoder,
+        member.source,
+        member.target,
+        config.batch_size,
+        longest=longest(family),
+        device=member.model.device,
+        trace=trace,
+    )
+
+
+def _searching(config: TranslateConfig, family: Family) -> Member:
+    """The member that finds the strings: the answer, or what descent starts from."""
+    return family["l2r" if config.decoder in GEOMETRIES else config.member]
+
+
+def longest(family: Family) -> int:
+    """Words that all models of a family can read and write."""
+    return min(member.model.max_length for member in family)
+
+
+def scored_beam(config: TranslateConfig, family: Family) -> ScoredBeam:
+    """All strings of the beam with their costs by every term of the objective."""
+    member = _searching(config, family)
+    weights = parse_objective(config.objective)
+    settings = replace(beam_settings(config), n_best=config.beam_size)
+    detokenise = member.target.decode
+    return ScoredBeam(
+        member.model, settings, scorer(weights, family, config.batch_size), detokenise
+    )
+
+
+def scorer(weights: Mapping[MemberName, float], family: Family, batch_size: int) -> Scorer:
+    """What scores given strings by members of a family, `batch_size` of them at a time."""
+    objective = mix(weights, family)
+    device = next(iter(family)).model.device
+    return Scorer(objective, batch_size, longest(family), device)
+
+
+def rescorer(names: Collection[str], family: Family, batch_size: int) -> Rescorer:
+    """What completes n-best lists of text with the scores of these members, if any."""
+    member = family["l2r"] if "l2r" in family.members else next(iter(family))
+    sides = (member.source, member.target)
+    source, target = reversed(sides) if member.name == "reverse" else sides
+    weights: dict[MemberName, float] = {name: 1.0 for name in MEMBERS if name in names}
+    return Rescorer(source, target, scorer(weights, family, batch_size) if weights else None)
+
+
+def rerank(config: TranslateConfig) -> Rerank:
+    """How the strings of a beam are put into a new order."""
+    weights = {str(name): weight for name, weight in parse_objective(config.objective).items()}
+    return Rerank(weights, config.rerank_normalise, config.filtered)
+
+
+GEOMETRIES: dict[str, Geometry] = {
+    "eg": ExponentiatedGradient(),
+    "sgd": SoftmaxGradient(),
+    "projected": ProjectedGradient(),
+}
+
+
+def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
+    """A decoder by continuous optimisation, from resolved settings."""
+    assert config.decoder in GEOMETRIES
+    forward = family["l2r"]
+    banned = torch.tensor(forward.model.banned, device=forward.model.device)
+    words = torch.arange(forward.model.vocabulary_size, device=forward.model.device)
+    return RelaxedDecoder(
+        objective=objective(config, family),
+        initialise=_initialise(config, family),
+        lift=_lift(config, family),
+        geometry=GEOMETRIES[config.decoder],
+        update=_update(config),
+        stop=_stop(config),
+        support=words[~torch.isin(words, banned)],
+        detokenise=forward.target.decode,
+        search=Backtracking() if config.line_search else None,
+        guard=bool(config.guard),
+        precision=config.precision or "fp32",
+    )
+
+
+def mix(weights: Mapping[MemberName, float], family: Family, shortlisted: bool = False) -> Mix:
+    """The members of a family as terms with these weights."""
+    parts = []
+    for name, weight in weights.items():
+        model = family[name].model
+        term = Reverse(model) if name == "reverse" else Likelihood(model, shortlisted)
+        parts.append(Part(name, weight, term))
+    return Mix(tuple(parts))
+
+
+def objective(config: TranslateConfig, family: Family) -> Mix:
+    """The weighted terms that a configuration names, made of a family's models."""
+    shortlisted = config.candidates is not None
+    parts = mix(parse_objective(config.objective), family, shortlisted).parts
+    if config.normalise == "length":
+        parts = tuple(replace(part, term=PerWord(part.term)) for part in parts)
+    if config.entropy is not None:
+        parts = (*parts, Part("confidence", config.entropy, Confidence()))
+    return Mix(parts)
+
+
+def _initialise(config: TranslateConfig, family: Family) -> Initialise:
+    if config.init == "rerank":
+        return FromRerank(scored_beam(config, family), rerank(config), config.starts)
+    return FromSearch(family["l2r"].model, beam_settings(config), config.starts)
+
+
+def beam_settings(config: TranslateConfig) -> BeamSettings:
+    """The discrete search of a configuration: the answer itself, or the start of descent."""
+    relaxed = config.decoder in GEOMETRIES
+    greedy = config.decoder == "greedy" or (relaxed and config.init in ("greedy", "uniform"))
+    return BeamSettings(
+        size=1 if greedy else config.beam_size,
+        n_best=config.n_best if config.decoder == "beam" else 1,
+        length_penalty=config.length_penalty,
+    )
+
+
+def _lift(config: TranslateConfig, family: Family) -> Lift:
+    if config.init == "uniform":
+        return Uniform()
+    if config.lift == "smoothed":
+        return Smoothed()
+    asked = parse_objective(config.objective) if config.lift == "predicted" else {}
+    readers = tuple(family[name].model for name in asked if name != "reverse")
+    return Predicted(readers or (family["l2r"].model,), config.candidates)
+
+
+def _update(config: TranslateConfig) -> Update:
+    """Clip, then scale, then remember: the order of the reference implementation."""
+    step, momentum = config.step, config.momentum
+    assert step is not None  # every preset has one
+    assert momentum is not None
+    clip = [] if config.clip is None else [ClipNorm(config.clip)]
+    size = step if config.anneal is None else InverseDecay(step, config.anneal)
+    rules: dict[str, list[Update]] = {
+        "plain": [Scale(size)],
+        "momentum": [Scale(size), Momentum(momentum)],
+        "nesterov": [Scale(size), Nesterov(momentum)],
+        "optimistic": [Scale(size), Optimistic()],
+        "adaptive": [Adaptive(), Scale(size)],
+    }
+    assert config.update is not None
+    return Chain((*clip, *rules[config.update]))
+
+
+def _stop(config: TranslateConfig) -> Stop:
+    assert config.iterations is not None
+    limit = MaxIterations(config.iterations)
+    if config.unchanged is None:
+        return limit
+    return FirstOf((RoundingUnchanged(config.unchanged), limit))
