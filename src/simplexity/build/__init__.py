@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
-from simplexity.build.decoding import (GEOMETRIES, beam_settings, longest, mix, n_best_translator, objective, relaxed_decoder, rerank, rescorer, scored_beam, scorer, translator)
-from simplexity.build.training import (bitext, new_network, recipe, vocabularies)
+from simplexity.build.decoding import (
+    GEOMETRIES,
+    beam_settings,
+    longest,
+    mix,
+    n_best_translator,
+    objective,
+    relaxed_decoder,
+    rerank,
+    rescorer,
+    scored_beam,
+    scorer,
+    translator,
+)
+from simplexity.build.training import bitext, new_network, recipe, vocabularies
 
-__all__ = ["GEOMETRIES", "beam_settings", "bitext", "longest", "mix", "n_best_translator", "new_network", "objective", "recipe", "relaxed_decoder", "rerank", "rescorer", "scored_beam", "scorer", "translator", "vocabularies"]
+__all__ = [
+    "GEOMETRIES",
+    "beam_settings",
+    "bitext",
+    "longest",
+    "mix",
+    "n_best_translator",
+    "new_network",
+    "objective",
+    "recipe",
+    "relaxed_decoder",
+    "rerank",
+    "rescorer",
+    "scored_beam",
+    "scorer",
+    "translator",
+    "vocabularies",
+]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import torch
 
-from simplexity.config import TrainConfig, TranslateConfig
+from simplexity.config import TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
-from simplexity.models.attention import Attentional, AttentionalConfig
 from simplexity.models.family import MEMBERS, Family, Member, MemberName
 from simplexity.objectives import parse_objective
 from simplexity.relax.geometry import (
@@ -40,17 +37,7 @@ from simplexity.search.beam import BeamSettings
 from simplexity.search.rerank import Rerank
 from simplexity.terms.likelihood import Likelihood, Reverse
 from simplexity.terms.mix import Confidence, Mix, Part, PerWord
-from simplexity.text.corpora import Bitext
-from simplexity.text.vocabulary import (
-    BOS,
-    EOS,
-    PAD,
-    Vocabulary,
-    VocabularySettings,
-    learn,
-)
 from simplexity.trace import Trace
-from simplexity.train.trainer import Recipe
 from simplexity.translate import Translator
 
 

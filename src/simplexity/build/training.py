@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from simplexity.config import TrainConfig, TranslateConfig
-from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
-from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
+from simplexity.config import TrainConfig
 from simplexity.models.attention import Attentional, AttentionalConfig
-from simplexity.models.family import MEMBERS, Family, Member, MemberName
-from simplexity.objectives import parse_objective
-from simplexity.relax.geometry import (
-    ExponentiatedGradient,
-    Geometry,
-    ProjectedGradient,
-    SoftmaxGradient,
-)
-from simplexity.relax.optimise import Backtracking
-from simplexity.relax.stopping import FirstOf, MaxIterations, RoundingUnchanged, Stop
-from simplexity.relax.updates import (
-    Adaptive,
-    Chain,
-    ClipNorm,
-    InverseDecay,
-    Momentum,
-    Nesterov,
-    Optimistic,
-    Scale,
-    Update,
-)
-from simplexity.rerank import FromRerank, RerankDecoder, ScoredBeam, Scorer
-from simplexity.rescore import Rescorer
-from simplexity.search.beam import BeamSettings
-from simplexity.search.rerank import Rerank
-from simplexity.terms.likelihood import Likelihood, Reverse
-from simplexity.terms.mix import Confidence, Mix, Part, PerWord
 from simplexity.text.corpora import Bitext
 from simplexity.text.vocabulary import (
     BOS,
@@ -49,9 +18,7 @@ from simplexity.text.vocabulary import (
     VocabularySettings,
     learn,
 )
-from simplexity.trace import Trace
 from simplexity.train.trainer import Recipe
-from simplexity.translate import Translator
 
 
 def bitext(config: TrainConfig, part: str) -> Bitext:

@@ -42,6 +42,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+RELAXED = ("eg", "sgd", "projected")
+
+
 class TranslateConfig(Settings):
     """Settings of `simplexity translate`."""
 
@@ -93,26 +96,38 @@ class TranslateConfig(Settings):
     )
     preset: Literal["default", "paper"] = setting("default", "values of what is unset below")
     lift: Literal["predicted", "forward", "smoothed"] | None = setting(
-        None, "start at the models' mean predictions, at those of l2r alone, or at the string"
+        None,
+        "start at the models' mean predictions, at those of l2r alone, or at the string "
+        "[default: predicted, paper: forward]",
     )
     normalise: Literal["sum", "length"] | None = setting(
-        None, "minimise costs as they are, or each divided by its words"
+        None, "costs as they are, or each divided by its words [default: sum, paper: length]"
     )
-    step: Positive | None = setting(None, "step size")
+    step: Positive | None = setting(None, "step size [default: 1, paper: 50]")
     update: Literal["plain", "momentum", "nesterov", "optimistic", "adaptive"] | None = setting(
-        None, "how steps are made of gradients"
+        None, "how steps are made of gradients [default: momentum]"
     )
-    momentum: Share | None = setting(None, "share of the last step that is kept")
-    clip: Positive | None = setting(None, "largest norm of a sentence's gradient")
+    momentum: Share | None = setting(None, "share of the last step that is kept [default: 0.9]")
+    clip: Positive | None = setting(
+        None, "largest norm of a sentence's gradient [default: none, paper: 5]"
+    )
     anneal: Positive | None = setting(None, "step size falls as 1 / (1 + anneal * iteration)")
     line_search: bool | None = setting(None, "let each sentence find its own step size")
     entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
-    iterations: Natural | None = setting(None, "most iterations")
+    iterations: Annotated[int, Field(ge=0, le=1000)] | None = setting(
+        None, "most iterations [default: 8, paper: 100]"
+    )
     unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
-    candidates: Count | None = setting(None, "words that a sentence may be made of")
-    precision: Literal["bf16", "fp32"] | None = setting(None, "arithmetic of the descent")
+    candidates: Count | None = setting(
+        None, "words that a sentence may be made of [default: 256, paper: all]"
+    )
+    precision: Literal["bf16", "fp32"] | None = setting(
+        None, "arithmetic of the descent [default: bf16, paper: fp32]"
+    )
     exact: bool = setting(False, "descend over the whole vocabulary in fp32")
-    guard: bool | None = setting(None, "return the best string seen, never worse than the start")
+    guard: bool | None = setting(
+        None, "return the best string seen, never worse than the start [default: yes, paper: no]"
+    )
     trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
 
     device: Device = setting("auto", "where to compute", section="Machine")
@@ -128,6 +143,15 @@ class TranslateConfig(Settings):
             raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
         if self.starts > self.beam_size:
             raise ValueError(f"starts ({self.starts}) is more than beam_size ({self.beam_size})")
+        relaxed = self._usual_decoder() in RELAXED
+        if self.starts > 1 and not (relaxed and self.init in ("beam", "rerank")):
+            raise ValueError(
+                "--starts goes with the decoders eg, sgd, projected from beam or rerank"
+            )
+        if relaxed and self.n_best > self.starts:
+            raise ValueError(f"n_best ({self.n_best}) is more than starts ({self.starts})")
+        if self.trace is not None and not relaxed:
+            raise ValueError("--trace goes with the decoders eg, sgd and projected")
         if (self.init == "file") != (self.init_file is not None):
             raise ValueError("--init file and --init-file FILE go together")
         if self._is_joint() and self.decoder in ("greedy", "beam"):
