@@ -161,3 +161,25 @@ def test_an_empty_target_has_the_probability_of_ending_at_once(model: Seq2Seq) -
     memory = model.encode(SOURCE)
     _, log_p = model.step(memory, model.start(memory), None)
     torch.testing.assert_close(totals(model, SOURCE, empty), log_p[:, model.eos])
+
+
+def test_a_shortlist_of_all_words_is_exact(model: Seq2Seq) -> None:
+    everything = torch.tensor([0, 1, 3, 4, 5, 6])  # the end competes in any case
+    exact = model.log_probs(model.encode(SOURCE), TARGET)
+    short = model.log_probs(model.encode(SOURCE), TARGET, everything)
+    torch.testing.assert_close(short.words, exact.words[..., everything])
+    torch.testing.assert_close(short.end, exact.end)
+
+
+def test_words_of_a_shortlist_compete_with_one_another_and_the_end(model: Seq2Seq) -> None:
+    own = torch.tensor([[4, 5], [6, 4], [5, 6]])
+    memory = model.encode(SOURCE)
+    exact, short = model.log_probs(memory, TARGET), model.log_probs(memory, TARGET, own)
+    for row in range(3):
+        competing = exact.words[row][:, [*own[row].tolist(), model.eos]]
+        expected = competing.log_softmax(-1)[:, :2]
+        real = TARGET.mask[row]
+        torch.testing.assert_close(short.words[row][real], expected[real])
+    shared = model.log_probs(memory, TARGET, own[0])
+    torch.testing.assert_close(shared.words[0], short.words[0])
+    torch.testing.assert_close(shared.end[0], short.end[0])

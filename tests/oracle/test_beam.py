@@ -70,9 +70,7 @@ class Toy:
     def _predict(self, hidden: Tensor) -> Tensor:
         return (hidden.tanh() @ self.output + self.bias).log_softmax(-1)
 
-    def log_probs(
-        self, memory: Context, target: Hard, within: Tensor | None = None
-    ) -> Predictions:
+    def log_probs(self, memory: Context, target: Hard, within: Tensor | None = None) -> Predictions:
         assert within is None  # a search asks for all words
         place = torch.arange(target.mask.shape[1]).to(self.target).cos()
         words = self.target[target.ids] * place[:, None]

@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from simplexity.initialise import FromSearch, Lift, Predicted, Smoothed, Starts, Uniform, varied
+from simplexity.initialise import (
+    FromSearch,
+    Lift,
+    Predicted,
+    Smoothed,
+    Starts,
+    Uniform,
+    shortlist,
+    varied,
+)
 from simplexity.models.family import Family
-from simplexity.relax.tokens import harden, pad_batch, unpad
+from simplexity.relax.tokens import Hard, harden, pad_batch, unpad
 from simplexity.search.beam import BeamSettings, Found, beam_search
 
 WORDS = torch.tensor([5, 7, 4, 6])
@@ -142,3 +151,52 @@ def test_a_smoothed_string_rounds_to_itself(mass: float) -> None:
     strings = pad_batch([[4, 6, 7], [5], []], 0)
     y = Smoothed(mass)(SOURCE, Starts(strings, torch.arange(3)), WORDS)
     assert unpad(harden(y)) == unpad(strings)
+
+
+def test_a_shortlist_holds_the_strings_own_words_and_the_likeliest() -> None:
+    scores = torch.full((2, 3, 9), -9.0)
+    scores[0, 1, 7], scores[0, 2, 8], scores[0, 0, 2] = -1.0, -2.0, 0.0
+    scores[1, 2, 5] = 0.0  # on padding: nobody reads it
+    strings = pad_batch([[4, 4, 3], [6, 3]], 0)
+    words = torch.tensor([3, 4, 5, 6, 7, 8])  # 2 is likely, but may not be chosen
+    found = shortlist(scores, strings, words, 4)
+    assert set(found[0].tolist()) == {3, 4, 7, 8}
+    assert {3, 6} < set(found[1].tolist())
+    assert shortlist(scores, strings, words, 99).shape == (2, 6)
+
+
+def test_a_shortlist_does_not_depend_on_the_batch() -> None:
+    torch.manual_seed(5)
+    scores, words = torch.randn(2, 4, 30), torch.arange(4, 30)
+    strings = pad_batch([[5, 6, 7, 8], [9]], 0)
+    together = shortlist(scores, strings, words, 10)
+    for row, n in enumerate((4, 1)):
+        one = torch.tensor([row])
+        alone = Hard(strings.ids[one, :n], strings.mask[one, :n])
+        assert torch.equal(shortlist(scores[one, :n], alone, words, 10)[0], together[row])
+
+
+def test_candidates_narrow_the_start_to_a_shortlist(tiny_family: Callable[..., Family]) -> None:
+    model = tiny_family(3)["l2r"].model
+    starts = Starts(pad_batch([[4, 6, 7], [5], [], [7, 7]], 0), torch.tensor([0, 2, 1, 0]))
+    narrow = Predicted((model,), candidates=3)(SOURCE, starts, WORDS)
+    assert narrow.support is not None
+    assert set(narrow.support[0].tolist()) == {4, 6, 7}  # as many words as it has of its own
+    wide = Predicted((model,))(SOURCE, starts, WORDS)
+    place = (narrow.support[..., None] == WORDS).int().argmax(-1)
+    picked = wide.probs.gather(-1, place[:, None].expand(-1, 3, -1))
+    expected = picked / picked.sum(-1, keepdim=True)
+    torch.testing.assert_close(narrow.probs[narrow.mask], expected[narrow.mask])
+
+
+def test_the_start_is_the_mean_over_the_models(tiny_family: Callable[..., Family]) -> None:
+    models = [tiny_family(3)[name].model for name in ("l2r", "r2l")]
+    apart = [lifted(Predicted((model,))) for model in models]
+    starts = Starts(pad_batch([[4, 6, 7], [5], [], [7, 7]], 0), torch.tensor([0, 2, 1, 0]))
+    memories = [model.encode(SOURCE).select(starts.owner) for model in models]
+    pairs = zip(models, memories, strict=True)
+    mean = sum(m.log_probs(memory, starts.strings).words.exp() for m, memory in pairs)[..., WORDS]
+    found = lifted(Predicted(tuple(models)))
+    real = starts.strings.mask
+    torch.testing.assert_close(found[real], (mean / mean.sum(-1, keepdim=True))[real])
+    assert not torch.allclose(found[real], apart[0][real])
