@@ -104,11 +104,15 @@ def shortlist(scores: Tensor, strings: Hard, words: Tensor, size: int) -> Tensor
     """
     hidden = scores.masked_fill(~strings.mask[..., None], -torch.inf)
     floor = scores.new_full((len(scores), 1, scores.shape[-1]), -torch.inf)
-    best = torch.cat([hidden, floor], 1).amax(1)
+    return own_and_likeliest(torch.cat([hidden, floor], 1).amax(1), strings, words, size)
+
+
+def own_and_likeliest(best: Tensor, own: Hard, words: Tensor, size: int) -> Tensor:
+    """For each row the words of its own string and those that score best [rows, vocabulary]."""
     # Padding repeats the row's first word, which is in the list anyway.
-    own = torch.where(strings.mask, strings.ids, strings.ids[:, :1])
-    best = best.scatter(1, own, torch.inf)
-    return words[best[:, words].topk(min(size, len(words))).indices]
+    first = torch.where(own.mask, own.ids, own.ids[:, :1])
+    scores = best.scatter(1, first, torch.inf)[:, words]
+    return words[scores.topk(min(size, len(words))).indices]
 
 
 @dataclass(frozen=True)

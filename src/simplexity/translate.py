@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from simplexity.decode import Decoder, Hypothesis, RelaxedDecoder
+from simplexity.edit.decoder import EditDecoder
 from simplexity.errors import SimplexityError
 from simplexity.initialise import Starts
 from simplexity.pipeline import in_batches
@@ -48,10 +49,10 @@ class Translator:
         )
 
     def improve(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[Hypothesis]]:
-        """The same, but descent starts from the given translations."""
-        if not isinstance(self.decoder, RelaxedDecoder):
+        """The same, but the search starts from the given translations."""
+        if not isinstance(self.decoder, RelaxedDecoder | EditDecoder):
             raise SimplexityError(
-                "Only the decoders eg, sgd and projected start from given strings."
+                "Only the decoders eg, sgd, projected and edits start from given strings."
             )
         return self._translate(
             Sentence(
@@ -86,10 +87,10 @@ class Translator:
 
     def _decode(self, sentences: list[Sentence]) -> list[list[Hypothesis]]:
         sources = pad_batch([sentence.source for sentence in sentences], PAD, self.device)
-        if not isinstance(self.decoder, RelaxedDecoder):
-            return self.decoder(sources)
         decoder = self.decoder
-        if self.trace is not None:
+        if not isinstance(decoder, RelaxedDecoder | EditDecoder):
+            return decoder(sources)
+        if self.trace is not None and isinstance(decoder, RelaxedDecoder):
             watch = self.trace.of([sentence.place for sentence in sentences])
             decoder = replace(decoder, watch=watch)
         given = [sentence.start for sentence in sentences if sentence.start is not None]

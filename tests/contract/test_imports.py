@@ -19,7 +19,7 @@ LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
 DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
-    *("rerank", "rescore"),
+    *("edit", "rerank", "rescore"),
 }
 SETTINGS = {"runtime", "settings", "config"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
@@ -43,9 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "objectives": {"errors"},
     "initialise": CORE,
     "decode": CORE | {"objectives", "initialise"},
+    "edit": CORE | {"objectives", "initialise", "decode"},
     "pipeline": LOWER,
     "trace": CORE | {"decode"},
-    "translate": CORE | {"objectives", "initialise", "decode", "pipeline", "trace"},
+    "translate": CORE | {"objectives", "initialise", "decode", "edit", "pipeline", "trace"},
     "score": LOWER | {"pipeline"},
     "rerank": CORE | {"initialise", "decode", "pipeline"},
     "rescore": CORE | {"decode", "rerank"},

@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from simplexity.config import TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
+from simplexity.edit.decoder import Budget, EditDecoder
+from simplexity.edit.propose import Propose
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.family import MEMBERS, Family, Member, MemberName
 from simplexity.objectives import parse_objective
@@ -36,7 +39,7 @@ from simplexity.rescore import Rescorer
 from simplexity.search.beam import BeamSettings
 from simplexity.search.rerank import Rerank
 from simplexity.terms.likelihood import Likelihood, Reverse
-from simplexity.terms.mix import Confidence, Mix, Part, PerWord
+from simplexity.terms.mix import Confidence, Mix, Part, PerWord, WordReward
 from simplexity.trace import Trace
 from simplexity.translate import Translator
 
@@ -48,6 +51,8 @@ def translator(config: TranslateConfig, family: Family, trace: Trace | None = No
     decoder: Decoder
     if config.decoder in GEOMETRIES:
         decoder = relaxed_decoder(config, family)
+    elif config.decoder == "edits":
+        decoder = edit_decoder(config, family)
     elif config.decoder == "rerank":
         decoder = RerankDecoder(scored_beam(config, family), rerank(config))
     else:
@@ -80,7 +85,7 @@ def _around(
 
 def _searching(config: TranslateConfig, family: Family) -> Member:
     """The member that finds the strings: the answer, or what descent starts from."""
-    return family["l2r" if config.decoder in GEOMETRIES else config.member]
+    return family["l2r" if config.decoder in (*GEOMETRIES, "edits") else config.member]
 
 
 def longest(family: Family) -> int:
@@ -132,8 +137,6 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
     """A decoder by continuous optimisation, from resolved settings."""
     assert config.decoder in GEOMETRIES
     forward = family["l2r"]
-    banned = torch.tensor(forward.model.banned, device=forward.model.device)
-    words = torch.arange(forward.model.vocabulary_size, device=forward.model.device)
     return RelaxedDecoder(
         objective=objective(config, family),
         initialise=_initialise(config, family),
@@ -141,12 +144,49 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
         geometry=GEOMETRIES[config.decoder],
         update=_update(config),
         stop=_stop(config),
-        support=words[~torch.isin(words, banned)],
+        support=_choosable(family),
         detokenise=forward.target.decode,
         search=Backtracking() if config.line_search else None,
         guard=bool(config.guard),
         precision=config.precision or "fp32",
     )
+
+
+def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
+    """A search with edits, from resolved settings."""
+    propose = Propose(
+        _update(config),
+        config.substitutions,
+        config.insertions,
+        config.deletions,
+        config.iterations or 0,
+        per_word=config.normalise == "length",
+        precision=config.precision or "fp32",
+    )
+    return EditDecoder(
+        objective(config, family),
+        _initialise(config, family),
+        propose,
+        _budget(config),
+        _choosable(family),
+        longest(family),
+        family["l2r"].target.decode,
+        config.candidates,
+    )
+
+
+def _budget(config: TranslateConfig) -> Budget:
+    given = config.budget or ""
+    milliseconds = float(given.removesuffix("ms")) if given.endswith("ms") else None
+    evaluations = int(given) if given.isdigit() else None
+    return Budget(config.patience, config.rounds, evaluations, milliseconds)
+
+
+def _choosable(family: Family) -> Tensor:
+    """The target words that a translation may be made of."""
+    model = family["l2r"].model
+    words = torch.arange(model.vocabulary_size, device=model.device)
+    return words[~torch.isin(words, torch.tensor(model.banned, device=model.device))]
 
 
 def mix(weights: Mapping[MemberName, float], family: Family, shortlisted: bool = False) -> Mix:
@@ -167,18 +207,20 @@ def objective(config: TranslateConfig, family: Family) -> Mix:
         parts = tuple(replace(part, term=PerWord(part.term)) for part in parts)
     if config.entropy is not None:
         parts = (*parts, Part("confidence", config.entropy, Confidence()))
+    if config.length_reward is not None:
+        parts = (*parts, Part("words", config.length_reward, WordReward()))
     return Mix(parts)
 
 
 def _initialise(config: TranslateConfig, family: Family) -> Initialise:
     if config.init == "rerank":
-        return FromRerank(scored_beam(config, family), rerank(config), config.starts)
-    return FromSearch(family["l2r"].model, beam_settings(config), config.starts)
+        return FromRerank(scored_beam(config, family), rerank(config), config.starts or 1)
+    return FromSearch(family["l2r"].model, beam_settings(config), config.starts or 1)
 
 
 def beam_settings(config: TranslateConfig) -> BeamSettings:
     """The discrete search of a configuration: the answer itself, or the start of descent."""
-    relaxed = config.decoder in GEOMETRIES
+    relaxed = config.decoder in (*GEOMETRIES, "edits")
     greedy = config.decoder == "greedy" or (relaxed and config.init in ("greedy", "uniform"))
     return BeamSettings(
         size=1 if greedy else config.beam_size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,5 +33,19 @@ def is_stdin(path: Path | None) -> bool:
     return path is None or str(path) == "-"
 
 
+def _budget(value: object) -> str:
+    """`100` evaluations, or `50ms`."""
+    text = str(value).strip()
+    number = text.removesuffix("ms")
+    try:
+        fine = math.isfinite(float(number)) and float(number) > 0
+    except ValueError:
+        fine = False
+    if not fine or (number == text and not text.isdigit()):
+        raise ValueError(f"{text!r} is no budget; write 100 for exact scores, or 50ms for time")
+    return text
+
+
 CommaList = BeforeValidator(_split)
+Budget = Annotated[str, BeforeValidator(_budget)]
 OrNone = BeforeValidator(_or_none)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from simplexity.config.kinds import Count, Device, Natural, Positive, Share
+from simplexity.config.kinds import Budget, Count, Device, Natural, Positive, Share
 from simplexity.objectives import NAMED, parse_objective
 from simplexity.settings import Settings, setting
 
@@ -44,6 +44,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 RELAXED = ("eg", "sgd", "projected")
 
+# What the search with edits sets otherwise: it compares strings of different lengths, and its
+# descents only propose.
+EDITS: dict[str, Any] = {"normalise": "length", "iterations": 2}
+
 
 class TranslateConfig(Settings):
     """Settings of `simplexity translate`."""
@@ -63,8 +67,8 @@ class TranslateConfig(Settings):
         "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5",
         section="Search",
     )
-    decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected"] | None = setting(
-        None, "how to search; unset: beam for the objective forward, else eg"
+    decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected", "edits"] | None = (
+        setting(None, "how to search; unset: beam for the objective forward, else eg")
     )
     member: Literal["l2r", "r2l"] = setting(
         "l2r", "model of the family that greedy, beam and rerank search with"
@@ -88,11 +92,13 @@ class TranslateConfig(Settings):
     init: Literal["uniform", "greedy", "beam", "rerank", "file"] = setting(
         "beam",
         "strings to start from",
-        section="Relaxation (decoders eg, sgd, projected)",
+        section="Relaxation (decoders eg, sgd, projected, edits)",
     )
     init_file: Path | None = setting(None, "translations to start from, line by line (init file)")
-    starts: Count = setting(
-        1, "strings to start from: of the beam, different lengths first; the best of reranking"
+    starts: Count | None = setting(
+        None,
+        "strings to start from: of the beam, different lengths first; the best of reranking "
+        "[default: 1, edits: all]",
     )
     preset: Literal["default", "paper"] = setting("default", "values of what is unset below")
     lift: Literal["predicted", "forward", "smoothed"] | None = setting(
@@ -101,7 +107,8 @@ class TranslateConfig(Settings):
         "[default: predicted, paper: forward]",
     )
     normalise: Literal["sum", "length"] | None = setting(
-        None, "costs as they are, or each divided by its words [default: sum, paper: length]"
+        None,
+        "costs as they are, or each divided by its words [default: sum, paper and edits: length]",
     )
     step: Positive | None = setting(None, "step size [default: 1, paper: 50]")
     update: Literal["plain", "momentum", "nesterov", "optimistic", "adaptive"] | None = setting(
@@ -115,7 +122,7 @@ class TranslateConfig(Settings):
     line_search: bool | None = setting(None, "let each sentence find its own step size")
     entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
     iterations: Annotated[int, Field(ge=0, le=1000)] | None = setting(
-        None, "most iterations [default: 8, paper: 100]"
+        None, "most iterations of a descent [default: 8, paper: 100, edits: 2]"
     )
     unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
     candidates: Count | None = setting(
@@ -128,7 +135,19 @@ class TranslateConfig(Settings):
     guard: bool | None = setting(
         None, "return the best string seen, never worse than the start [default: yes, paper: no]"
     )
+    length_reward: float | None = setting(None, "what each word takes off the cost (normalise sum)")
     trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
+
+    substitutions: Natural = setting(
+        8, "words exchanged in a round, one at a time", section="Edits (decoder edits)"
+    )
+    insertions: Natural = setting(4, "words inserted in a round, one at a time")
+    deletions: Natural = setting(2, "words left out in a round, one at a time")
+    patience: Count = setting(3, "stop after so many rounds without a better string")
+    rounds: Natural = setting(20, "most rounds")
+    budget: Budget | None = setting(
+        None, "most exact scores (100) or milliseconds (50ms) spent on a sentence"
+    )
 
     device: Device = setting("auto", "where to compute", section="Machine")
     threads: Count | None = setting(None, "CPU threads; unset: OMP_NUM_THREADS, or 1")
@@ -141,15 +160,8 @@ class TranslateConfig(Settings):
             raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
         if self._usual_decoder() in ("beam", "rerank") and self.n_best > self.beam_size:
             raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
-        if self.starts > self.beam_size:
-            raise ValueError(f"starts ({self.starts}) is more than beam_size ({self.beam_size})")
         relaxed = self._usual_decoder() in RELAXED
-        if self.starts > 1 and not (relaxed and self.init in ("beam", "rerank")):
-            raise ValueError(
-                "--starts goes with the decoders eg, sgd, projected from beam or rerank"
-            )
-        if relaxed and self.n_best > self.starts:
-            raise ValueError(f"n_best ({self.n_best}) is more than starts ({self.starts})")
+        self._check_starts(relaxed)
         if self.trace is not None and not relaxed:
             raise ValueError("--trace goes with the decoders eg, sgd and projected")
         if (self.init == "file") != (self.init_file is not None):
@@ -163,6 +175,18 @@ class TranslateConfig(Settings):
             raise ValueError("--filtered goes with --decoder rerank or --init rerank")
         return self
 
+    def _check_starts(self, relaxed: bool) -> None:
+        starts = self.starts or 1
+        if starts > self.beam_size:
+            raise ValueError(f"starts ({starts}) is more than beam_size ({self.beam_size})")
+        begins = relaxed or self.decoder == "edits"
+        if starts > 1 and not (begins and self.init in ("beam", "rerank")):
+            raise ValueError(
+                "--starts goes with the decoders eg, sgd, projected, edits from beam or rerank"
+            )
+        if relaxed and self.n_best > starts:
+            raise ValueError(f"n_best ({self.n_best}) is more than starts ({starts})")
+
     def _is_joint(self) -> bool:
         return parse_objective(self.objective) != NAMED["forward"]
 
@@ -172,7 +196,9 @@ class TranslateConfig(Settings):
     def resolved(self) -> TranslateConfig:
         """The same settings with the preset's values where none was given."""
         preset = PRESETS[self.preset]
-        unset = {"decoder": self._usual_decoder(), **preset}
+        unset = {"decoder": self._usual_decoder(), "starts": 1, **preset}
+        if self.decoder == "edits":
+            unset |= EDITS | {"starts": self.beam_size}
         missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
         if self.exact:
             missing |= {"candidates": None, "precision": "fp32"}

@@ -160,3 +160,30 @@ class ConfidenceEnergy:
 
     def select(self, rows: Tensor) -> ConfidenceEnergy:
         return self
+
+
+@dataclass(frozen=True)
+class WordReward:
+    """Minus the number of words: with a weight in a `Mix`, what each word takes off the cost.
+
+    Sums of costs favour short strings, and this evens them out; it moves no descent, whose strings
+    keep their length.
+    """
+
+    def bind(self, source: Hard) -> WordRewardEnergy:
+        return WordRewardEnergy()
+
+
+@dataclass(frozen=True)
+class WordRewardEnergy:
+    """Minus the words of each string; the sources do not matter."""
+
+    def __call__(self, y: Tokens) -> Tensor:
+        # Tied to the probabilities, of which it is constant, so that a gradient exists.
+        return -lengths(y).float() + (0.0 * y.probs.sum((1, 2)) if isinstance(y, Soft) else 0.0)
+
+    def factors(self, y: Tokens) -> Tensor:
+        return lengths(y).clamp_min(1)
+
+    def select(self, rows: Tensor) -> WordRewardEnergy:
+        return self
