@@ -49,7 +49,7 @@ def _score(pairs: list[tuple[list[int], list[int]]], member: Member) -> list[Sco
     device = member.model.device
     target = pad_batch([y for _, y in pairs], PAD, device)
     memory = member.model.encode(pad_batch([x for x, _ in pairs], PAD, device))
-    found = member.model.log_probs(memory, target)
-    columns = (found.per_token(target), found.end, found.total(target), lengths(target))
+    found = member.model.score(memory, target)
+    columns = (found.words, found.end, found.total, lengths(target))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Score((*tokens[:n], end), total) for tokens, end, total, n in rows]

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from simplexity.models.attention import Attentional, AttentionalMemory, DecoderState
+from simplexity.models.picked import WordScores, picked_log_probs, word_scores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.seq2seq import Direction
-from simplexity.relax.tokens import Tokens, embed, lengths
+from simplexity.relax.tokens import Hard, Tokens, embed, lengths
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,23 @@ class AttentionalSeq2Seq:
         self, memory: AttentionalMemory, target: Tokens, within: Tensor | None = None
     ) -> Predictions:
         """Score every position and the end in one pass."""
+        hidden = self._read(memory, target)
+        return split_end(self._logits(hidden, within), lengths(target), self.eos, within)
+
+    def score(self, memory: AttentionalMemory, target: Hard) -> WordScores:
+        """log p of the words of these strings, and of their ends, in one pass."""
+        hidden, output = self._read(memory, target), self.network.output
+        ids, length = F.pad(target.ids, (0, 1)), lengths(target)
+        ids = ids.scatter(1, length[:, None], self.eos)
+        return word_scores(picked_log_probs(hidden, output.weight, output.bias, ids), length)
+
+    def _read(self, memory: AttentionalMemory, target: Tokens) -> Tensor:
+        """The readout at every position, and behind the last [batch, length + 1, hidden]."""
         table = self.network.target_embedding.weight
         words = embed(target, table)
         begin = table[self.network.config.bos_token_id].to(words.dtype)
         previous = torch.cat([begin.expand(len(words), 1, -1), words], 1)
-        hidden = self.network.read_along(memory, previous)
-        return split_end(self._logits(hidden, within), lengths(target), self.eos, within)
+        return self.network.read_along(memory, previous)
 
     def _logits(self, hidden: Tensor, within: Tensor | None) -> Tensor:
         """Logits of the candidates and, last, of the end; or of all words in order."""

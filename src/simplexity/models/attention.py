@@ -12,7 +12,7 @@ the other; all that does not depend on the recurrence is done for all positions 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -77,6 +77,14 @@ class AttentionalMemory:
         return AttentionalMemory(
             self.states[rows], self.keys[rows], self.mask[rows], self.start.select(rows)
         )
+
+    def in_working_precision(self) -> AttentionalMemory:
+        """The same as autocast would have it: cast once, not at every word."""
+        kind = self.states.device.type
+        if not torch.is_autocast_enabled(kind):
+            return self
+        working = torch.get_autocast_dtype(kind)
+        return replace(self, states=self.states.to(working), keys=self.keys.to(working))
 
 
 @dataclass(frozen=True)
@@ -190,7 +198,7 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
 
     def read_along(self, memory: AttentionalMemory, previous: Tensor) -> Tensor:
         """The readout at every position, given every previous word [batch, length, embedding]."""
-        previous = self.dropout(previous)
+        previous, memory = self.dropout(previous), memory.in_working_precision()
         state, tops, contexts = memory.start, [], []
         for gates in self.word_gates(previous).unbind(1):
             state, context = self.advance(memory, state, gates)

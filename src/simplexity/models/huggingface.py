@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from simplexity.errors import SimplexityError
+from simplexity.models.picked import WordScores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.probes import probe
 from simplexity.models.seq2seq import Direction
@@ -134,6 +135,11 @@ class HuggingFaceSeq2Seq:
             end = within.new_full((*within.shape[:-1], 1), self.eos)
             logits = restrict(logits, torch.cat([within, end], -1))
         return split_end(logits, lengths(target), self.eos, within)
+
+    def score(self, memory: Memory, target: Hard) -> WordScores:
+        """log p of the words of these strings, and of their ends, in one pass."""
+        found = self.log_probs(memory, target)
+        return WordScores(found.per_token(target), found.end)
 
     def start(self, memory: Memory) -> State:
         """The state before the first word, one row for each sentence of the memory."""

@@ -8,8 +8,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from simplexity.models.picked import WordScores
 from simplexity.models.predictions import Predictions
-from simplexity.relax.tokens import Tokens, flip, reverse
+from simplexity.relax.tokens import Hard, Tokens, flip, reverse
 
 Direction = Literal["l2r", "r2l"]
 
@@ -64,6 +65,10 @@ class Seq2Seq(Protocol):
         """
         ...
 
+    def score(self, memory: Memory, target: Hard) -> WordScores:
+        """log p of the words of these strings, and of their ends, in one pass."""
+        ...
+
     def start(self, memory: Memory) -> State:
         """The state before the first word, one row for each sentence of the memory."""
         ...
@@ -114,6 +119,11 @@ class RightToLeft:
         self, memory: Memory, target: Tokens, within: Tensor | None = None
     ) -> Predictions:
         found = self.inner.log_probs(memory, reverse(target), within)
+        return replace(found, words=flip(found.words, target.mask))
+
+    def score(self, memory: Memory, target: Hard) -> WordScores:
+        backwards = Hard(flip(target.ids, target.mask), target.mask)
+        found = self.inner.score(memory, backwards)
         return replace(found, words=flip(found.words, target.mask))
 
     def start(self, memory: Memory) -> State:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from simplexity.models.seq2seq import Memory, Seq2Seq
-from simplexity.relax.tokens import Hard, Soft, Tokens, lengths
+from simplexity.relax.tokens import Hard, Tokens, lengths
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class LikelihoodEnergy:
     shortlisted: bool = False
 
     def __call__(self, y: Tokens) -> Tensor:
-        within = y.support if self.shortlisted and isinstance(y, Soft) else None
+        if isinstance(y, Hard):
+            return -self.model.score(self.memory, y).total
+        within = y.support if self.shortlisted else None
         return -self.model.log_probs(self.memory, y, within).total(y)
 
     def factors(self, y: Tokens) -> Tensor:
@@ -71,7 +73,7 @@ class ReverseEnergy:
     source: Hard
 
     def __call__(self, y: Tokens) -> Tensor:
-        return -self.model.log_probs(self.model.encode(y), self.source).total(self.source)
+        return -self.model.score(self.model.encode(y), self.source).total
 
     def factors(self, y: Tokens) -> Tensor:
         return lengths(self.source) + 1
