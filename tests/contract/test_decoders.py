@@ -180,7 +180,7 @@ def test_an_unknown_word_in_a_start_is_replaced_or_kept(family: Family) -> None:
 
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_a_discrete_search_cannot_start_from_strings(name: str, family: Family) -> None:
-    with pytest.raises(SimplexityError, match="eg, sgd and projected"):
+    with pytest.raises(SimplexityError, match="eg, sgd, projected and edits"):
         translator(name, family).improve([("ein", "a")])
 
 

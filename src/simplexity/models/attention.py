@@ -81,7 +81,7 @@ class AttentionalMemory:
     def in_working_precision(self) -> AttentionalMemory:
         """The same as autocast would have it: cast once, not at every word."""
         kind = self.states.device.type
-        if not torch.is_autocast_enabled(kind):
+        if self.states.dtype != torch.float32 or not torch.is_autocast_enabled(kind):
             return self
         working = torch.get_autocast_dtype(kind)
         return replace(self, states=self.states.to(working), keys=self.keys.to(working))
