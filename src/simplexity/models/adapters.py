@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simplexity.models.attention import Attentional, AttentionalMemory, DecoderState
+from simplexity.models.attention import TINY, Attentional, AttentionalMemory, DecoderState
+from simplexity.models.gaps import last_words
 from simplexity.models.picked import WordScores, picked_log_probs, word_scores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.seq2seq import Direction
-from simplexity.relax.tokens import Hard, Tokens, embed, lengths
+from simplexity.relax.tokens import Hard, Tokens, embed, lengths, presence
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,16 @@ class AttentionalSeq2Seq:
 
     def encode(self, source: Tokens) -> AttentionalMemory:
         """Read the source and its end."""
-        table = self.network.source_embedding.weight
-        words, mask = append(embed(source, table), source.mask, table[self.eos])
-        return self.network.read(words, mask)
+        table, present = self.network.source_embedding.weight, presence(source)
+        words = embed(source, table)
+        if present is None:
+            return self.network.read(*append(words, source.mask, table[self.eos]))
+        # What stands there if anything does; the end always does.
+        words, mask = append(
+            words / present.clamp_min(TINY)[..., None], source.mask, table[self.eos]
+        )
+        end = mask ^ F.pad(source.mask, (0, 1))
+        return self.network.read(words, mask, F.pad(present, (0, 1)) + end)
 
     def log_probs(
         self, memory: AttentionalMemory, target: Tokens, within: Tensor | None = None
@@ -71,8 +79,12 @@ class AttentionalSeq2Seq:
         table = self.network.target_embedding.weight
         words = embed(target, table)
         begin = table[self.network.config.bos_token_id].to(words.dtype)
-        previous = torch.cat([begin.expand(len(words), 1, -1), words], 1)
-        return self.network.read_along(memory, previous)
+        present = presence(target)
+        if present is None:
+            previous = torch.cat([begin.expand(len(words), 1, -1), words], 1)
+        else:
+            previous = last_words(begin, words, present)
+        return self.network.read_along(memory, previous, present)
 
     def _logits(self, hidden: Tensor, within: Tensor | None) -> Tensor:
         """Logits of the candidates and, last, of the end; or of all words in order."""

@@ -21,7 +21,11 @@ from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
+from simplexity.models.gaps import lstm_past_gaps
 from simplexity.relax.tokens import flip
+
+TINY = 1e-9
+"""The least presence of a position that attention can tell from none."""
 
 
 class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
@@ -71,11 +75,15 @@ class AttentionalMemory:
     keys: Tensor
     mask: Tensor
     start: DecoderState
+    log_presence: Tensor | None = None
+    """log of the probability that a word stands at each position, where some may be empty."""
 
     def select(self, rows: Tensor) -> AttentionalMemory:
         """The sentences of these rows, in this order."""
+        presence = None if self.log_presence is None else self.log_presence[rows]
+        start = self.start.select(rows)
         return AttentionalMemory(
-            self.states[rows], self.keys[rows], self.mask[rows], self.start.select(rows)
+            self.states[rows], self.keys[rows], self.mask[rows], start, presence
         )
 
     def in_working_precision(self) -> AttentionalMemory:
@@ -93,6 +101,13 @@ class DecoderState:
 
     output: Tensor
     cell: Tensor
+
+    def towards(self, other: DecoderState, share: Tensor) -> DecoderState:
+        """Between this state and another, so far on the way [rows]."""
+        wide = share[:, None, None]
+        return DecoderState(
+            torch.lerp(self.output, other.output, wide), torch.lerp(self.cell, other.cell, wide)
+        )
 
     def select(self, rows: Tensor) -> DecoderState:
         """The hypotheses of these rows, in this order."""
@@ -148,25 +163,39 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
     def get_input_embeddings(self) -> nn.Embedding:
         return self.source_embedding
 
-    def read(self, words: Tensor, mask: Tensor) -> AttentionalMemory:
-        """Encode embedded source words [batch, length, embedding], the end included."""
+    def read(
+        self, words: Tensor, mask: Tensor, presence: Tensor | None = None
+    ) -> AttentionalMemory:
+        """Encode embedded source words [batch, length, embedding], the end included.
+
+        presence: the probability that a word stands at each position, if some may be empty.
+        """
         states = self.dropout(words)
         for ahead, back in zip(self.readers, self.backward_readers, strict=True):
             # Each row is reversed within its own length, so padding never comes before a word.
-            reversed_states = flip(back(flip(states, mask))[0], mask)
-            states = torch.cat([ahead(states)[0], reversed_states], -1)
+            backwards = flip(states, mask)
+            if presence is None:
+                pair = (ahead(states)[0], back(backwards)[0])
+            else:
+                past = lstm_past_gaps(back, backwards, flip(presence, mask))
+                pair = (lstm_past_gaps(ahead, states, presence), past)
+            states = torch.cat([pair[0], flip(pair[1], mask)], -1)
             states = self.dropout(states).masked_fill(~mask[..., None], 0.0)
-        mean = states.sum(1) / mask.sum(1, keepdim=True)
+        share = mask.to(states.dtype) if presence is None else presence
+        mean = (share[..., None] * states).sum(1) / share.sum(1, keepdim=True)
         layers = (len(mean), self.config.decoder_layers, self.config.hidden_size)
         start = DecoderState(
             torch.tanh(self.start_output(mean)).view(layers), self.start_cell(mean).view(layers)
         )
-        return AttentionalMemory(states, self.attention_key(states), mask, start)
+        log_presence = None if presence is None else presence.clamp_min(TINY).log()
+        return AttentionalMemory(states, self.attention_key(states), mask, start, log_presence)
 
     def attend(self, memory: AttentionalMemory, query: Tensor) -> Tensor:
         """c_i for each of several states a sentence [batch, group, hidden]."""
         seen = torch.tanh(self.attention_query(query)[:, :, None] + memory.keys[:, None])
         scores = self.attention_score(seen).squeeze(-1)
+        if memory.log_presence is not None:
+            scores = scores + memory.log_presence[:, None]
         weights = scores.masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
         context: Tensor = weights.to(memory.states.dtype) @ memory.states
         return context
@@ -196,14 +225,24 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         kept: Tensor = self.dropout(hidden)
         return kept
 
-    def read_along(self, memory: AttentionalMemory, previous: Tensor) -> Tensor:
-        """The readout at every position, given every previous word [batch, length, embedding]."""
+    def read_along(
+        self, memory: AttentionalMemory, previous: Tensor, presence: Tensor | None = None
+    ) -> Tensor:
+        """The readout at every position, given every previous word [batch, length, embedding].
+
+        presence: the probability that a word stands at each position but the last, which is the
+        end, if some may be empty.
+        """
         previous, memory = self.dropout(previous), memory.in_working_precision()
         state, tops, contexts = memory.start, [], []
-        for gates in self.word_gates(previous).unbind(1):
-            state, context = self.advance(memory, state, gates)
-            tops.append(state.output[:, -1])
+        for place, gates in enumerate(self.word_gates(previous).unbind(1)):
+            following, context = self.advance(memory, state, gates)
+            tops.append(following.output[:, -1])
             contexts.append(context)
+            if presence is None or place == presence.shape[1]:
+                state = following
+            else:
+                state = state.towards(following, presence[:, place])
         return self.readout_of(torch.stack(contexts, 1), previous, torch.stack(tops, 1))
 
     def forward(

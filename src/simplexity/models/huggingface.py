@@ -18,7 +18,7 @@ from simplexity.models.picked import WordScores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.probes import probe
 from simplexity.models.seq2seq import Direction
-from simplexity.relax.tokens import Hard, Tokens, harden, lengths, restrict
+from simplexity.relax.tokens import Hard, Tokens, harden, lengths, presence, restrict
 
 UNLIMITED = 1_000_000
 """Words that a model with relative positions can read: more than anyone will ask for."""
@@ -177,6 +177,10 @@ def frame(
 
     Soft positions show their likeliest word; only their embedding counts.
     """
+    if presence(tokens) is not None:
+        raise SimplexityError(
+            "Models of transformers read no string whose length is relaxed; use --lengths fixed."
+        )
     hard = tokens if isinstance(tokens, Hard) else harden(tokens)
     batch, device = len(hard.ids), hard.ids.device
     before = torch.tensor(prefix, dtype=torch.long, device=device).expand(batch, -1)

@@ -32,15 +32,20 @@ class Soft:
     `support` names the word behind each candidate: ids [candidates] shared by the batch, or
     [batch, candidates] for each sentence its own; None means the whole vocabulary in order. A word
     outside the support cannot be chosen.
+
+    With `gaps` a position may be empty: its row sums to the probability that a word stands there,
+    and what is missing to 1 is the probability that nothing does.
     """
 
     probs: Tensor
     mask: Tensor
     support: Tensor | None = None
+    gaps: bool = False
 
     def select(self, rows: Tensor) -> Soft:
         """The sentences of these rows, in this order."""
-        return Soft(self.probs[rows], self.mask[rows], select_support(self.support, rows))
+        support = select_support(self.support, rows)
+        return Soft(self.probs[rows], self.mask[rows], support, self.gaps)
 
     def with_probs(self, probs: Tensor) -> Soft:
         """The same positions and candidates with other probabilities."""
@@ -58,6 +63,19 @@ def select_support(support: Tensor | None, rows: Tensor) -> Tensor | None:
 def lengths(tokens: Tokens) -> Tensor:
     """Number of real positions of each sentence [batch]."""
     return tokens.mask.sum(-1)
+
+
+def presence(tokens: Tokens) -> Tensor | None:
+    """The probability that a word stands at each position [batch, length]; None: always."""
+    if isinstance(tokens, Soft) and tokens.gaps:
+        return tokens.probs.sum(-1).masked_fill(~tokens.mask, 0.0)
+    return None
+
+
+def words(tokens: Tokens) -> Tensor:
+    """How many words each sentence has, or is expected to have [batch]."""
+    present = presence(tokens)
+    return lengths(tokens) if present is None else present.sum(-1)
 
 
 def embed(tokens: Tokens, table: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from simplexity.models.seq2seq import Memory, Seq2Seq
-from simplexity.relax.tokens import Hard, Tokens, lengths
+from simplexity.relax.tokens import Hard, Tokens, lengths, words
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LikelihoodEnergy:
         return -self.model.log_probs(self.memory, y, within).total(y)
 
     def factors(self, y: Tokens) -> Tensor:
-        return lengths(y) + 1
+        return words(y) + 1
 
     def select(self, rows: Tensor) -> LikelihoodEnergy:
         return replace(self, memory=self.memory.select(rows))

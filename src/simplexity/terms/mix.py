@@ -15,7 +15,7 @@ from torch import Tensor
 
 from simplexity.errors import UsageError
 from simplexity.relax.simplex import entropy
-from simplexity.relax.tokens import Hard, Soft, Tokens, lengths
+from simplexity.relax.tokens import Hard, Soft, Tokens, lengths, words
 
 
 class TermEnergy(Protocol):
@@ -98,7 +98,7 @@ class MixEnergy:
         return self.total(costs / torch.stack([e.factors(y) for e in self.energies], -1))
 
     def factors(self, y: Tokens) -> Tensor:
-        return lengths(y) + 1
+        return words(y) + 1
 
     def select(self, rows: Tensor) -> MixEnergy:
         return MixEnergy(self.names, self.weights, tuple(e.select(rows) for e in self.energies))
@@ -180,7 +180,7 @@ class WordRewardEnergy:
 
     def __call__(self, y: Tokens) -> Tensor:
         # Tied to the probabilities, of which it is constant, so that a gradient exists.
-        return -lengths(y).float() + (0.0 * y.probs.sum((1, 2)) if isinstance(y, Soft) else 0.0)
+        return -1.0 * words(y) + (0.0 * y.probs.sum((1, 2)) if isinstance(y, Soft) else 0.0)
 
     def factors(self, y: Tokens) -> Tensor:
         return lengths(y).clamp_min(1)
