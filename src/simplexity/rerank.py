@@ -21,6 +21,7 @@ from simplexity.relax.tokens import Hard, pad_batch, unpad
 from simplexity.search.beam import BeamSettings, beam_search
 from simplexity.search.nbest import NBestLine
 from simplexity.search.rerank import SOURCE_TOKENS, TOKENS, Rerank
+from simplexity.search.sampling import sample_strings
 from simplexity.terms.mix import Mix
 from simplexity.text.batches import by_length
 from simplexity.text.vocabulary import PAD
@@ -119,13 +120,15 @@ def _score(group: Sequence[ToScore], scorer: Scorer) -> list[Tensor]:
 class ScoredBeam:
     """N-best lists of a beam search, every string with its cost by all terms; the beam's order.
 
-    Complexity: a beam search, then one parallel pass of every term over all strings.
+    With a `seed` as many strings are drawn from the model instead. Complexity: a beam search, then
+    one parallel pass of every term over all strings.
     """
 
     model: Seq2Seq
     settings: BeamSettings
     scorer: Scorer
     detokenise: Detokenise
+    seed: int | None = None
 
     def __call__(self, source: Hard) -> list[list[Hypothesis]]:
         lists = [found for part in self._parts(source) for found in self._search(part)]
@@ -144,7 +147,10 @@ class ScoredBeam:
 
     def _search(self, source: Hard) -> list[list[tuple[list[int], float]]]:
         """Word ids and scores of each sentence's strings."""
-        found = beam_search(self.model, source, self.settings)
+        if self.seed is None:
+            found = beam_search(self.model, source, self.settings)
+        else:
+            found = sample_strings(self.model, source, self.settings, self.seed)
         # A sentence for which nothing ends has the empty string.
         counts = found.count.clamp_min(1).tolist()
         columns = (found.ids, found.mask, found.score.tolist())

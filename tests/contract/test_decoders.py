@@ -69,6 +69,26 @@ DECODERS: dict[str, dict[str, Any]] = {
         "lift": "smoothed",
         "starts": 2,
     },
+    "beam drawn and reranked": {
+        "decoder": "rerank",
+        "objective": "joint",
+        "lists": "sample",
+        "beam_size": 6,
+    },
+    "edits joint": {"decoder": "edits", "objective": "joint"},
+    "edits bidirectional of reranked starts": {
+        "decoder": "edits",
+        "objective": "bidirectional",
+        "init": "rerank",
+        "starts": 2,
+    },
+    "edits bilingual, costs summed": {
+        "decoder": "edits",
+        "objective": "bilingual",
+        "normalise": "sum",
+        "length_reward": 0.5,
+    },
+    "edits forward within a budget": {"decoder": "edits", "budget": "20"},
 }
 RELAXED = [name for name in DECODERS if name.split()[0] not in ("greedy", "beam")]
 
@@ -142,7 +162,8 @@ def test_only_empty_lines_and_no_lines(name: str, family: Family) -> None:
 @pytest.mark.parametrize("name", [name for name in RELAXED if "paper" not in name])
 def test_the_guard_holds_for_whole_files(name: str, family: Family) -> None:
     for found in translator(name, family)(some_lines(9, seed=3)):
-        for hypothesis in found:
+        # A search with edits also lists what it passed by.
+        for hypothesis in found[:1] if name.startswith("edits") else found:
             if hypothesis.stop != "empty":
                 assert hypothesis.initial_cost is not None
                 assert hypothesis.discrete_cost <= hypothesis.initial_cost
@@ -158,8 +179,9 @@ def test_descent_starts_from_given_strings(name: str, family: Family) -> None:
     expected = [next(translator(name, family, batch_size=1).improve([pair])) for pair in pairs]
     assert_same(list(translator(name, family, batch_size=4).improve(pairs)), expected)
     for found, string in zip(expected, given, strict=True):
-        assert [h.initial_text for h in found] == [string]
-        assert len(found[0].ids) == len(string.split())
+        assert {h.initial_text for h in found} == {string}
+        if not name.startswith("edits"):
+            assert len(found[0].ids) == len(string.split())
 
 
 def test_an_empty_line_stays_empty_whatever_its_start(family: Family) -> None:

@@ -75,4 +75,8 @@ def test_it_knows_the_strings_that_it_holds() -> None:
 def test_a_string_that_stands_twice_is_new_once() -> None:
     ids = torch.tensor([[[4, 5], [4, 0], [4, 5], [4, 0]]])
     mask = torch.tensor([[[True, True], [True, False], [True, True], [True, True]]])
-    assert first_of_equals(Hard(ids, mask)).tolist() == [[True, True, False, True]]
+    real = torch.tensor([[True, True, True, True]])
+    assert first_of_equals(Hard(ids, mask), real).tolist() == [[True, True, False, True]]
+    # What is not there does not stand before anything.
+    real = torch.tensor([[False, True, True, True]])
+    assert first_of_equals(Hard(ids, mask), real).tolist() == [[False, True, True, True]]

@@ -98,10 +98,9 @@ def scored_beam(config: TranslateConfig, family: Family) -> ScoredBeam:
     member = _searching(config, family)
     weights = parse_objective(config.objective)
     settings = replace(beam_settings(config), n_best=config.beam_size)
-    detokenise = member.target.decode
-    return ScoredBeam(
-        member.model, settings, scorer(weights, family, config.batch_size), detokenise
-    )
+    judge = scorer(weights, family, config.batch_size)
+    seed = config.seed if config.lists == "sample" else None
+    return ScoredBeam(member.model, settings, judge, member.target.decode, seed)
 
 
 def scorer(weights: Mapping[MemberName, float], family: Family, batch_size: int) -> Scorer:

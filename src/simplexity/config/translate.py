@@ -85,6 +85,9 @@ class TranslateConfig(Settings):
         "leave out what is longer than the beam's best",
         section="Reranking (decoder rerank, init rerank)",
     )
+    lists: Literal["beam", "sample"] = setting(
+        "beam", "rank the strings of the beam, or beam_size strings drawn from the model"
+    )
     rerank_normalise: Literal["sum", "length"] = setting(
         "length", "compare costs as they are, or each divided by its words"
     )
@@ -171,8 +174,9 @@ class TranslateConfig(Settings):
                 f"{self.decoder} search writes with one model and cannot follow the objective "
                 f"{self.objective}; use --decoder eg or rerank"
             )
-        if self.filtered and "rerank" not in (self.decoder, self.init):
-            raise ValueError("--filtered goes with --decoder rerank or --init rerank")
+        for name, given in (("--filtered", self.filtered), ("--lists", self.lists != "beam")):
+            if given and "rerank" not in (self.decoder, self.init):
+                raise ValueError(f"{name} goes with --decoder rerank or --init rerank")
         return self
 
     def _check_starts(self, relaxed: bool) -> None:

@@ -9,6 +9,7 @@ single edits that gain and do not touch one another are also made together.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -175,7 +176,7 @@ class EditDecoder:
         """Score strings [rows, number, length] that are new, as far as the budget reaches."""
         length = strings.mask.sum(-1)
         new = real & (length > 0) & (length <= self.longest)
-        new = new & ~pool.holds(strings) & first_of_equals(strings)
+        new = first_of_equals(strings, new & ~pool.holds(strings))
         if self.budget.evaluations is not None:
             new = new & (new.cumsum(1) <= self.budget.evaluations - spent[:, None])
         row, place = new.nonzero(as_tuple=True)
@@ -215,6 +216,8 @@ class EditDecoder:
             pool.total[place].tolist(),
             strict=True,
         ):
+            if total == math.inf and ids != begun:
+                continue  # a free place
             yield Hypothesis(
                 text=self.detokenise(ids),
                 ids=tuple(ids),

@@ -115,9 +115,9 @@ def same_strings(some: Hard, others: Hard) -> Tensor:
     return lengths & (a[:, :, None] == b[:, None]).all(-1)
 
 
-def first_of_equals(strings: Hard) -> Tensor:
-    """False for a string that stands earlier in its row of [batch, number, length] too."""
+def first_of_equals(strings: Hard, real: Tensor) -> Tensor:
+    """Which of [batch, number] are real and stand for the first time in their row."""
     number = strings.ids.shape[1]
     place = torch.arange(number, device=strings.ids.device)
-    earlier = place[:, None] > place
-    return ~(same_strings(strings, strings) & earlier).any(-1)
+    earlier = (place[:, None] > place) & real[:, None]
+    return real & ~(same_strings(strings, strings) & earlier).any(-1)

@@ -165,14 +165,14 @@ def substitutions(grad: Tensor, own: Tensor, strings: Hard, support: Tensor, num
     gain = grad.gather(-1, own[..., None]) - grad
     gain = gain.scatter(-1, own[..., None], -torch.inf)
     gain = gain.masked_fill(~strings.mask[..., None], -torch.inf)
-    return _best(gain, 2 * torch.arange(gain.shape[1], device=gain.device) + 1, support, number)
+    return most_gaining(gain, word_slots(gain), support, number)
 
 
 def insertions(gaps: Tensor, strings: Hard, support: Tensor, number: int) -> Edits:
     """The words that the models most expect in a gap."""
     place = torch.arange(gaps.shape[1], device=gaps.device)
     gaps = gaps.masked_fill((place > lengths(strings)[:, None])[..., None], -torch.inf)
-    return _best(gaps, 2 * place, support, number)
+    return most_gaining(gaps, (2 * place).expand(len(gaps), -1), support, number)
 
 
 def deletions(here: Tensor, own: Tensor, strings: Hard, number: int) -> Edits:
@@ -183,12 +183,18 @@ def deletions(here: Tensor, own: Tensor, strings: Hard, number: int) -> Edits:
     return Edits(2 * place + 1, torch.full_like(place, NOTHING), value.isfinite())
 
 
-def _best(gain: Tensor, slot: Tensor, support: Tensor, number: int) -> Edits:
-    """The writings of highest gain [rows, places, candidates]."""
+def most_gaining(gain: Tensor, slot: Tensor, support: Tensor, number: int) -> Edits:
+    """The writings of highest gain [rows, places, candidates] into these slots [rows, places]."""
     candidates = gain.shape[-1]
     value, index = gain.flatten(1).topk(min(number, gain[0].numel()))
     word = support.gather(1, index % candidates)
-    return Edits(slot[index // candidates], word, value.isfinite())
+    return Edits(slot.gather(1, index // candidates), word, value.isfinite())
+
+
+def word_slots(values: Tensor) -> Tensor:
+    """The slots of the words of strings [rows, length]."""
+    place = 2 * torch.arange(values.shape[1], device=values.device) + 1
+    return place.expand(len(values), -1)
 
 
 def joined(*edits: Edits) -> Edits:

@@ -87,8 +87,8 @@ def beam_search(model: Seq2Seq, source: Hard, settings: BeamSettings = DEFAULTS)
     with torch.no_grad():
         memory = model.encode(source)
         state = model.start(memory)
-        beam = _start(source, _limits(model, source, settings), settings.size)
-        banned = _banned(model)
+        beam = _start(source, word_limits(model, source, settings), settings.size)
+        banned = banned_words(model)
         words, finished = None, []
         while len(beam.row) > 0:
             state, log_probs = model.step(memory, state, words)
@@ -171,7 +171,7 @@ class _Beam:
         )
 
 
-def _limits(model: Seq2Seq, source: Hard, settings: BeamSettings) -> Tensor:
+def word_limits(model: Seq2Seq, source: Hard, settings: BeamSettings) -> Tensor:
     """Most words of each translation [batch]; none for a source without words."""
     words = lengths(source)
     # In double precision: a ratio such as 1.1 times 10 must not round up to 12.
@@ -179,7 +179,7 @@ def _limits(model: Seq2Seq, source: Hard, settings: BeamSettings) -> Tensor:
     return limit.clamp(max=model.max_length).masked_fill(words == 0, 0)
 
 
-def _banned(model: Seq2Seq) -> Tensor:
+def banned_words(model: Seq2Seq) -> Tensor:
     """Words that no string may hold; the end is never among them."""
     banned = [word for word in model.banned if word != model.eos]
     return torch.tensor(banned, dtype=torch.long, device=model.device)
