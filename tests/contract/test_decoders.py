@@ -88,6 +88,11 @@ DECODERS: dict[str, dict[str, Any]] = {
         "normalise": "sum",
         "length_reward": 0.5,
     },
+    "edits joint of relaxed lengths": {
+        "decoder": "edits",
+        "objective": "joint",
+        "lengths": "relaxed",
+    },
     "edits forward within a budget": {"decoder": "edits", "budget": "20"},
 }
 RELAXED = [name for name in DECODERS if name.split()[0] not in ("greedy", "beam")]

@@ -11,6 +11,7 @@ from torch import Tensor
 from simplexity.config import TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
 from simplexity.edit.decoder import Budget, EditDecoder
+from simplexity.edit.open_slots import ProposeOpen
 from simplexity.edit.propose import Propose
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.family import MEMBERS, Family, Member, MemberName
@@ -153,7 +154,8 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
 
 def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
     """A search with edits, from resolved settings."""
-    propose = Propose(
+    kind = ProposeOpen if config.lengths == "relaxed" else Propose
+    propose = kind(
         _update(config),
         config.substitutions,
         config.insertions,

@@ -146,6 +146,11 @@ class TranslateConfig(Settings):
     )
     insertions: Natural = setting(4, "words inserted in a round, one at a time")
     deletions: Natural = setting(2, "words left out in a round, one at a time")
+    lengths: Literal["predicted", "relaxed"] = setting(
+        "predicted",
+        "find insertions and deletions by the models' predictions, or by the gradient of an "
+        "objective over slots that may be empty",
+    )
     patience: Count = setting(3, "stop after so many rounds without a better string")
     rounds: Natural = setting(20, "most rounds")
     budget: Budget | None = setting(

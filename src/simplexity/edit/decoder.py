@@ -20,7 +20,7 @@ from torch import Tensor
 
 from simplexity.decode import Detokenise, Hypothesis, best_first
 from simplexity.edit.pool import Pool, first_of_equals, side_by_side
-from simplexity.edit.propose import Propose, shortlist
+from simplexity.edit.propose import Proposals, shortlist
 from simplexity.edit.slots import apply_each, apply_together, independent
 from simplexity.initialise import Initialise, Starts
 from simplexity.relax.tokens import Hard, lengths, unpad
@@ -104,7 +104,7 @@ class EditDecoder:
 
     objective: Mix
     initialise: Initialise
-    propose: Propose
+    propose: Proposals
     budget: Budget
     words: Tensor
     longest: int

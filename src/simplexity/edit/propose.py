@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -32,6 +33,17 @@ from simplexity.relax.tokens import Hard, Soft, harden, lengths
 from simplexity.relax.updates import Update
 from simplexity.terms.likelihood import LikelihoodEnergy
 from simplexity.terms.mix import MixEnergy, PerWordEnergy
+
+
+class Proposals(Protocol):
+    """What a search looks at around a string."""
+
+    def __call__(self, energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Edits, Hard]:
+        """Single edits of each string, and whole strings [rows, number, length] in its place.
+
+        `support` [rows, candidates], or [candidates] for all, are the words to choose from.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,10 +66,6 @@ class Propose:
     precision: Precision = "fp32"
 
     def __call__(self, energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Edits, Hard]:
-        """Single edits of each string, and whole strings [rows, number, length] in its place.
-
-        `support` [rows, candidates] are the words to choose from.
-        """
         with (
             torch.no_grad(),
             torch.autocast(

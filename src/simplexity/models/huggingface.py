@@ -179,7 +179,7 @@ def frame(
     """
     if presence(tokens) is not None:
         raise SimplexityError(
-            "Models of transformers read no string whose length is relaxed; use --lengths fixed."
+            "Models of transformers cannot read strings of relaxed length; use --lengths predicted."
         )
     hard = tokens if isinstance(tokens, Hard) else harden(tokens)
     batch, device = len(hard.ids), hard.ids.device
