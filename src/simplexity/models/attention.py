@@ -184,9 +184,10 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         share = mask.to(states.dtype) if presence is None else presence
         mean = (share[..., None] * states).sum(1) / share.sum(1, keepdim=True)
         layers = (len(mean), self.config.decoder_layers, self.config.hidden_size)
-        start = DecoderState(
-            torch.tanh(self.start_output(mean)).view(layers), self.start_cell(mean).view(layers)
-        )
+        output, cell = torch.tanh(self.start_output(mean)), self.start_cell(mean)
+        # What is carried from word to word stays in single precision at least.
+        carried = torch.promote_types(output.dtype, torch.float32)
+        start = DecoderState(output.view(layers).to(carried), cell.view(layers).to(carried))
         log_presence = None if presence is None else presence.clamp_min(TINY).log()
         return AttentionalMemory(states, self.attention_key(states), mask, start, log_presence)
 
@@ -205,7 +206,9 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
     ) -> tuple[DecoderState, Tensor]:
         """One step of the recurrence: g_{i-1}, y_{i-1} -> g_i, c_i; rows in groups by sentence."""
         groups = (len(memory.mask), -1, self.config.hidden_size)
-        context = self.attend(memory, state.output[:, -1].view(groups)).flatten(0, 1)
+        # A strided query would make the product copy its weights for every sentence.
+        query = state.output[:, -1].contiguous().view(groups)
+        context = self.attend(memory, query).flatten(0, 1)
         gates = word_gates + self.context_gates(context)
         outputs: list[Tensor] = []
         cells: list[Tensor] = []
