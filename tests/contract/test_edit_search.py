@@ -35,7 +35,8 @@ def test_more_evaluations_never_give_a_worse_string(objective: str, family: Fami
         for n in BUDGETS
     ]
     for less, more in itertools.pairwise(costs):
-        assert all(b <= a for a, b in zip(less, more, strict=True))
+        # What is batched otherwise is rounded otherwise.
+        assert all(b <= a + 1e-9 for a, b in zip(less, more, strict=True))
     assert sum(costs[-1]) < sum(costs[0]), "the budgets should make a difference"
 
 
@@ -52,7 +53,7 @@ def test_more_rounds_and_patience_never_give_a_worse_string(family: Family) -> N
             [found[0].discrete_cost for found in search(family, **{setting: n})] for n in (1, 2, 5)
         ]
         for less, more in itertools.pairwise(costs):
-            assert all(b <= a for a, b in zip(less, more, strict=True))
+            assert all(b <= a + 1e-9 for a, b in zip(less, more, strict=True))
 
 
 def test_time_ends_a_search_with_its_best_string(family: Family) -> None:

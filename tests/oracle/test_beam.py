@@ -50,6 +50,7 @@ class Toy:
     bias: Tensor
     banned: tuple[int, ...] = BANNED
     max_length: int = 100
+    reads_gaps: bool = False
     rows: list[int] = field(default_factory=list)
     direction = "l2r"
     eos = EOS

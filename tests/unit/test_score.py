@@ -89,6 +89,7 @@ class Short:
 
     inner: Any
     max_length: int = 3
+    reads_gaps: bool = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

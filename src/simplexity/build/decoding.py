@@ -13,6 +13,7 @@ from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
 from simplexity.edit.decoder import Budget, EditDecoder
 from simplexity.edit.open_slots import ProposeOpen
 from simplexity.edit.propose import Propose
+from simplexity.errors import UsageError
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.family import MEMBERS, Family, Member, MemberName
 from simplexity.objectives import parse_objective
@@ -98,7 +99,8 @@ def scored_beam(config: TranslateConfig, family: Family) -> ScoredBeam:
     """All strings of the beam with their costs by every term of the objective."""
     member = _searching(config, family)
     weights = parse_objective(config.objective)
-    settings = replace(beam_settings(config), n_best=config.beam_size)
+    settings = beam_settings(config)
+    settings = replace(settings, n_best=settings.size)
     judge = scorer(weights, family, config.batch_size)
     seed = config.seed if config.lists == "sample" else None
     return ScoredBeam(member.model, settings, judge, member.target.decode, seed)
@@ -154,8 +156,7 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
 
 def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
     """A search with edits, from resolved settings."""
-    kind = ProposeOpen if config.lengths == "relaxed" else Propose
-    propose = kind(
+    propose = _proposals(config, family)(
         _update(config),
         config.substitutions,
         config.insertions,
@@ -173,7 +174,21 @@ def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
         longest(family),
         family["l2r"].target.decode,
         config.candidates,
+        config.checked,
+        config.precision or "fp32",
     )
+
+
+def _proposals(config: TranslateConfig, family: Family) -> type[Propose] | type[ProposeOpen]:
+    """Relaxed lengths where all models of the objective read them."""
+    asked = parse_objective(config.objective)
+    able = all(family[name].model.reads_gaps for name in asked)
+    if config.lengths == "relaxed" and not able:
+        raise UsageError(
+            "These models cannot read strings of relaxed length; leave --lengths away, or say "
+            "--lengths predicted."
+        )
+    return ProposeOpen if able and config.lengths != "predicted" else Propose
 
 
 def _budget(config: TranslateConfig) -> Budget:
@@ -222,6 +237,7 @@ def _initialise(config: TranslateConfig, family: Family) -> Initialise:
 def beam_settings(config: TranslateConfig) -> BeamSettings:
     """The discrete search of a configuration: the answer itself, or the start of descent."""
     relaxed = config.decoder in (*GEOMETRIES, "edits")
+    assert config.beam_size is not None
     greedy = config.decoder == "greedy" or (relaxed and config.init in ("greedy", "uniform"))
     return BeamSettings(
         size=1 if greedy else config.beam_size,

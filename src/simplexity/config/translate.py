@@ -46,7 +46,8 @@ RELAXED = ("eg", "sgd", "projected")
 
 # What the search with edits sets otherwise: it compares strings of different lengths, and its
 # descents only propose.
-EDITS: dict[str, Any] = {"normalise": "length", "iterations": 2}
+EDITS: dict[str, Any] = {"normalise": "length", "iterations": 0, "beam_size": 30}
+BEAM = 5
 
 
 class TranslateConfig(Settings):
@@ -73,7 +74,7 @@ class TranslateConfig(Settings):
     member: Literal["l2r", "r2l"] = setting(
         "l2r", "model of the family that greedy, beam and rerank search with"
     )
-    beam_size: Count = setting(5, "hypotheses kept at a time")
+    beam_size: Count | None = setting(None, "hypotheses kept at a time [default: 5, edits: 30]")
     n_best: Count = setting(1, "translations given for each sentence")
     length_penalty: Annotated[float, Field(ge=0)] = setting(
         1.0, "hypotheses are ranked by log-probability / length^penalty"
@@ -125,7 +126,7 @@ class TranslateConfig(Settings):
     line_search: bool | None = setting(None, "let each sentence find its own step size")
     entropy: Positive | None = setting(None, "weight gamma of the entropy in the objective")
     iterations: Annotated[int, Field(ge=0, le=1000)] | None = setting(
-        None, "most iterations of a descent [default: 8, paper: 100, edits: 2]"
+        None, "most iterations of a descent [default: 8, paper: 100, edits: 0]"
     )
     unchanged: Count | None = setting(None, "stop after so many iterations without a new string")
     candidates: Count | None = setting(
@@ -142,14 +143,17 @@ class TranslateConfig(Settings):
     trace: Path | None = setting(None, "write every iteration to this file as JSON lines")
 
     substitutions: Natural = setting(
-        8, "words exchanged in a round, one at a time", section="Edits (decoder edits)"
+        6, "words exchanged in a round, one at a time", section="Edits (decoder edits)"
     )
-    insertions: Natural = setting(4, "words inserted in a round, one at a time")
+    insertions: Natural = setting(3, "words inserted in a round, one at a time")
     deletions: Natural = setting(2, "words left out in a round, one at a time")
-    lengths: Literal["predicted", "relaxed"] = setting(
-        "predicted",
-        "find insertions and deletions by the models' predictions, or by the gradient of an "
-        "objective over slots that may be empty",
+    checked: Count = setting(
+        2, "strings of a round that are scored exactly, of those that roughly are best"
+    )
+    lengths: Literal["relaxed", "predicted"] | None = setting(
+        None,
+        "find edits by the gradient over slots that may be empty, or those that change the length "
+        "by predictions [default: relaxed, for models of transformers: predicted]",
     )
     patience: Count = setting(3, "stop after so many rounds without a better string")
     rounds: Natural = setting(20, "most rounds")
@@ -166,8 +170,8 @@ class TranslateConfig(Settings):
     def _check(self) -> Self:
         if self.n_best > 1 and self.output_type == "text":
             raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
-        if self._usual_decoder() in ("beam", "rerank") and self.n_best > self.beam_size:
-            raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self.beam_size})")
+        if self._usual_decoder() in ("beam", "rerank") and self.n_best > self._beam():
+            raise ValueError(f"n_best ({self.n_best}) is more than beam_size ({self._beam()})")
         relaxed = self._usual_decoder() in RELAXED
         self._check_starts(relaxed)
         if self.trace is not None and not relaxed:
@@ -186,8 +190,8 @@ class TranslateConfig(Settings):
 
     def _check_starts(self, relaxed: bool) -> None:
         starts = self.starts or 1
-        if starts > self.beam_size:
-            raise ValueError(f"starts ({starts}) is more than beam_size ({self.beam_size})")
+        if starts > self._beam():
+            raise ValueError(f"starts ({starts}) is more than beam_size ({self._beam()})")
         begins = relaxed or self.decoder == "edits"
         if starts > 1 and not (begins and self.init in ("beam", "rerank")):
             raise ValueError(
@@ -199,15 +203,20 @@ class TranslateConfig(Settings):
     def _is_joint(self) -> bool:
         return parse_objective(self.objective) != NAMED["forward"]
 
+    def _beam(self) -> int:
+        usual: int = EDITS["beam_size"] if self.decoder == "edits" else BEAM
+        return self.beam_size or usual
+
     def _usual_decoder(self) -> str:
         return self.decoder or ("eg" if self._is_joint() else "beam")
 
     def resolved(self) -> TranslateConfig:
         """The same settings with the preset's values where none was given."""
         preset = PRESETS[self.preset]
-        unset = {"decoder": self._usual_decoder(), "starts": 1, **preset}
+        beam = {"beam_size": self._beam()}
+        unset = {"decoder": self._usual_decoder(), "starts": 1, **beam, **preset}
         if self.decoder == "edits":
-            unset |= EDITS | {"starts": self.beam_size}
+            unset |= EDITS | {"starts": self._beam()}
         missing = {key: value for key, value in unset.items() if getattr(self, key) is None}
         if self.exact:
             missing |= {"candidates": None, "precision": "fp32"}

@@ -3,23 +3,24 @@
 The paper's descent keeps the length of its start and ends in the next local optimum. Here the
 relaxation only proposes; what counts is the exact cost of strings. Each round takes the best string
 of every sentence whose neighbours were not looked at yet, lifts it into the simplex, and scores
-what the relaxed objective proposes there: single edits and the roundings of a short descent. Those
-single edits that gain and do not touch one another are also made together.
+what the relaxed objective proposes there: single edits and the roundings of a short descent. All
+are scored roughly, in half precision; those that look best, and the edits that gain and do not
+touch one another made together, are scored exactly. Only exact costs are compared or returned.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from simplexity.decode import Detokenise, Hypothesis, best_first
-from simplexity.edit.pool import Pool, first_of_equals, side_by_side
+from simplexity.decode import Detokenise, Hypothesis, InPrecision, Precision, best_first
+from simplexity.edit.pool import Pool, first_of_equals, in_order, side_by_side
 from simplexity.edit.propose import Proposals, shortlist
 from simplexity.edit.slots import apply_each, apply_together, independent
 from simplexity.initialise import Initialise, Starts
@@ -96,10 +97,11 @@ class EditDecoder:
 
     Every answer is the best string that was scored, the starts included: never worse than where it
     began. Complexity: a round costs a forward pass of the models that predict words, 1 + `descent`
-    passes forward and back, and as many exact scores as it proposes strings.
+    passes forward and back, a rough score of every proposal, and 1 + `checked` exact scores.
 
     words: what may be chosen at all; candidates: how many of them a sentence is made of. longest:
-    words that all models can read. chunk: strings scored at a time.
+    words that all models can read. checked: strings of a round, and starts besides the first, that
+    are scored exactly. precision: the arithmetic of rough scores. chunk: strings scored at a time.
     """
 
     objective: Mix
@@ -110,6 +112,8 @@ class EditDecoder:
     longest: int
     detokenise: Detokenise
     candidates: int | None = None
+    checked: int = 4
+    precision: Precision = "fp32"
     chunk: int = 256
 
     def __call__(self, source: Hard, starts: Starts | None = None) -> list[list[Hypothesis]]:
@@ -132,16 +136,11 @@ class EditDecoder:
     @torch.no_grad()
     def _begin(self, energy: MixEnergy, starts: Starts, batch: int) -> tuple[Progress, Pool]:
         """Score the starts, and choose the words that each sentence may be made of."""
+        starts = self._promising(energy, starts, batch)
         place = place_within(starts.owner)
-        costs = self._score(energy, starts.strings, starts.owner)
-        start = Pool.of(
-            (batch, int(place.max()) + 1),
-            starts.owner,
-            place,
-            starts.strings,
-            costs,
-            energy.total(costs),
-        )
+        costs = self._exactly(energy, starts.strings, starts.owner)
+        shape, total = (batch, int(place.max()) + 1), energy.total(costs)
+        start = Pool.of(shape, starts.owner, place, starts.strings, costs, total)
         number = torch.bincount(starts.owner, minlength=batch)
         best, strings = start.at(torch.zeros_like(number)), Hard(start.ids, start.mask)
         support = shortlist(energy, best, strings, self.words, self.candidates)
@@ -149,52 +148,83 @@ class EditDecoder:
         row = torch.arange(batch, device=number.device)
         return Progress(row, start.sorted(), support, nought, nought, number, nought - 1), start
 
+    def _promising(self, energy: MixEnergy, starts: Starts, batch: int) -> Starts:
+        """The first start of each sentence, and of its others those that are roughly best."""
+        place = place_within(starts.owner)
+        number = int(place.max()) + 1
+        if number <= self.checked + 1:
+            return starts
+        rough = self._roughly(energy, starts.strings, starts.owner)
+        table = rough.new_full((batch, number), torch.inf).index_put((starts.owner, place), rough)
+        table[:, 0] = -torch.inf
+        rank = table.argsort(dim=1, stable=True).argsort(1)
+        kept = (rank[starts.owner, place] <= self.checked).nonzero().squeeze(1)
+        return Starts(starts.strings.select(kept), starts.owner[kept])
+
     def _round(self, energy: MixEnergy, now: Progress) -> Progress:
         """Look around the best open string of every sentence."""
         place, _ = now.pool.next_open()
-        centre = now.pool.at(place)
+        centre, pool = now.pool.at(place), now.pool.close(place)
         edits, whole = self.propose(energy, centre, now.support)
-        pool, cost = now.pool.close(place), now.pool.total.gather(1, place[:, None])
         with torch.no_grad():
-            singles = apply_each(centre, edits)
-            real = torch.cat([edits.real, whole.mask.any(-1)], 1)
-            found, spent = self._try(energy, side_by_side(singles, whole), real, pool, now.spent)
-            pool = pool.merge(found)
-            chosen = independent(edits, cost - found.total[:, : edits.slot.shape[1]])
-            several = chosen.sum(1, keepdim=True) > 1
+            around = side_by_side(apply_each(centre, edits), whole)
+            new = self._new(around, torch.cat([edits.real, whole.mask.any(-1)], 1), pool)
+            rough, here = self._around(energy, around, new, centre)
+            chosen = independent(edits, here[:, None] - rough[:, : edits.slot.shape[1]])
             together = apply_together(centre, edits, chosen)
-            joint = Hard(together.ids[:, None], together.mask[:, None])
-            found, spent = self._try(energy, joint, several, pool, spent)
-            pool = pool.merge(found)
+            several = chosen.sum(1, keepdim=True) > 1
+            value, best = rough.topk(min(self.checked, rough.shape[1]), largest=False)
+            strings = side_by_side(
+                Hard(together.ids[:, None], together.mask[:, None]),
+                Hard(in_order(around.ids, best), in_order(around.mask, best)),
+            )
+            new = self._new(strings, torch.cat([several, value.isfinite()], 1), pool)
+            if self.budget.evaluations is not None:
+                new &= new.cumsum(1) <= self.budget.evaluations - now.spent[:, None]
+            pool = pool.merge(self._found(energy, strings, new, pool))
         better = pool.total[:, 0] < now.pool.total[:, 0]
-        waited = torch.where(better, 0, now.waited + 1)
-        return now._replace(pool=pool, rounds=now.rounds + 1, waited=waited, spent=spent)
+        return now._replace(
+            pool=pool,
+            rounds=now.rounds + 1,
+            waited=torch.where(better, 0, now.waited + 1),
+            spent=now.spent + new.sum(1),
+        )
 
-    def _try(
-        self, energy: MixEnergy, strings: Hard, real: Tensor, pool: Pool, spent: Tensor
-    ) -> tuple[Pool, Tensor]:
-        """Score strings [rows, number, length] that are new, as far as the budget reaches."""
+    def _new(self, strings: Hard, real: Tensor, pool: Pool) -> Tensor:
+        """Which of the real strings [rows, number, length] can be scored, and were not yet."""
         length = strings.mask.sum(-1)
-        new = real & (length > 0) & (length <= self.longest)
-        new = first_of_equals(strings, new & ~pool.holds(strings))
-        if self.budget.evaluations is not None:
-            new = new & (new.cumsum(1) <= self.budget.evaluations - spent[:, None])
+        fits = (length > 0) & (length <= self.longest)
+        return first_of_equals(strings, real & fits & ~pool.holds(strings))
+
+    def _around(
+        self, energy: MixEnergy, strings: Hard, new: Tensor, centre: Hard
+    ) -> tuple[Tensor, Tensor]:
+        """The rough costs of new strings [rows, number], else infinite, and of their centres."""
+        row, place = new.nonzero(as_tuple=True)
+        every = side_by_side(Hard(centre.ids[:, None], centre.mask[:, None]), strings)
+        rows = torch.arange(len(new), device=new.device)
+        owner, column = torch.cat([rows, row]), torch.cat([torch.zeros_like(rows), place + 1])
+        picked = Hard(every.ids[owner, column], every.mask[owner, column])
+        costs = self._roughly(energy, picked, owner)
+        table = costs.new_full((len(new), new.shape[1] + 1), torch.inf)
+        table = table.index_put((owner, column), costs.nan_to_num(torch.inf))
+        return table[:, 1:], table[:, 0]
+
+    def _found(self, energy: MixEnergy, strings: Hard, new: Tensor, pool: Pool) -> Pool:
+        """The new strings with their exact costs."""
         row, place = new.nonzero(as_tuple=True)
         picked = Hard(strings.ids[row, place], strings.mask[row, place])
-        costs = self._score(energy, picked, row) if len(row) else pool.costs[:0, 0]
-        found = Pool.of(new.shape, row, place, picked, costs, energy.total(costs))
-        return found, spent + new.sum(1)
+        costs = self._exactly(energy, picked, row) if len(row) else pool.costs[:0, 0]
+        return Pool.of(new.shape, row, place, picked, costs, energy.total(costs))
 
-    def _score(self, energy: MixEnergy, strings: Hard, owner: Tensor) -> Tensor:
-        """The exact cost of every string by every term [strings, terms]."""
-        length = lengths(strings)
-        order = length.argsort(stable=True)
-        costs = []
-        for part in torch.split(order, self.chunk):
-            longest = int(length[part[-1]])
-            ids, mask = strings.ids[part, :longest], strings.mask[part, :longest]
-            costs.append(energy.select(owner[part]).costs(Hard(ids, mask)))
-        return torch.cat(costs)[order.argsort()]
+    def _exactly(self, energy: MixEnergy, strings: Hard, owner: Tensor) -> Tensor:
+        """The cost of every string by every term [strings, terms], in single precision."""
+        return in_parts(strings, owner, self.chunk, lambda o, y: energy.select(o).costs(y))
+
+    def _roughly(self, energy: MixEnergy, strings: Hard, owner: Tensor) -> Tensor:
+        """The cost of every string [strings] in the arithmetic of the descent."""
+        rough = InPrecision(energy, self.precision)
+        return in_parts(strings, owner, self.chunk, lambda o, y: rough.select(o)(y))
 
     def _answers(self, ended: list[Progress], initial: Pool) -> list[list[Hypothesis]]:
         """The strings of every sentence, best first."""
@@ -229,6 +259,21 @@ class EditDecoder:
                 iterations=int(progress.rounds[place]),
                 stop=REASONS[int(progress.why[place])],
             )
+
+
+def in_parts(
+    strings: Hard, owner: Tensor, chunk: int, score: Callable[[Tensor, Hard], Tensor]
+) -> Tensor:
+    """What `score(owner, strings)` gives for all strings, those of about one length at a time."""
+    length = lengths(strings)
+    order = length.argsort(stable=True)
+    found = []
+    for part in torch.split(order, chunk):
+        longest = int(length[part[-1]])
+        found.append(
+            score(owner[part], Hard(strings.ids[part, :longest], strings.mask[part, :longest]))
+        )
+    return torch.cat(found)[order.argsort()]
 
 
 def place_within(owner: Tensor) -> Tensor:

@@ -44,6 +44,10 @@ class AttentionalSeq2Seq:
         return int(self.network.config.max_positions)
 
     @property
+    def reads_gaps(self) -> bool:
+        return True
+
+    @property
     def device(self) -> torch.device:
         return self.network.source_embedding.weight.device
 

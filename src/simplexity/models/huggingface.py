@@ -106,6 +106,10 @@ class HuggingFaceSeq2Seq:
         return "l2r"
 
     @property
+    def reads_gaps(self) -> bool:
+        return False
+
+    @property
     def device(self) -> torch.device:
         return cast(torch.device, self.model.device)
 

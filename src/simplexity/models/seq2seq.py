@@ -48,6 +48,11 @@ class Seq2Seq(Protocol):
         ...
 
     @property
+    def reads_gaps(self) -> bool:
+        """Whether it reads strings whose positions may be empty (`Soft.gaps`)."""
+        ...
+
+    @property
     def device(self) -> torch.device: ...
 
     def encode(self, source: Tokens) -> Memory:
@@ -107,6 +112,10 @@ class RightToLeft:
     @property
     def max_length(self) -> int:
         return self.inner.max_length
+
+    @property
+    def reads_gaps(self) -> bool:
+        return self.inner.reads_gaps
 
     @property
     def device(self) -> torch.device:
