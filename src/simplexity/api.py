@@ -19,6 +19,7 @@ from simplexity.search.nbest import NBestLine
 from simplexity.search.nbest_file import filled
 from simplexity.search.rerank import Rerank
 from simplexity.settings import load_config
+from simplexity.shipped import family_or_shipped
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Loaded:
         return (ranked(filled(found, rerank.needs()), rerank) for found in scored)
 
 
-def load(directory: str | Path, device: str = "auto") -> Loaded:
-    """Load the models that a directory holds."""
+def load(directory: str | Path | None = None, device: str = "auto") -> Loaded:
+    """Load the models that a directory holds, or those that come with the package."""
     quiet_transformers()
-    return Loaded(load_family(Path(directory), device=device_named(device)))
+    place = family_or_shipped(None if directory is None else Path(directory))
+    return Loaded(load_family(place, device=device_named(device)))

@@ -21,7 +21,7 @@ DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
     *("edit", "rerank", "rescore"),
 }
-SETTINGS = {"runtime", "settings", "config"}
+SETTINGS = {"runtime", "settings", "config", "shipped"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
 
 # Room or module -> the rooms and modules it may import besides itself. The longest name that fits
@@ -32,12 +32,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     "errors": set(),
     "runtime": {"errors"},
+    "shipped": {"errors"},
     "settings": {"errors"},
     "config": {"errors", "settings", "objectives"},
     "relax": set(),
     "text": {"errors"},
     "text.batches": {"text", "errors", "relax"},
     "models": {"errors", "relax", "text.vocabulary"},
+    # Directories of models are written as whole as files are.
+    "models.packing": {"models", "errors", "text.files"},
     "terms": {"errors", "relax", "models"},
     "search": {"errors", "relax", "models", "text.files"},
     "objectives": {"errors"},
@@ -65,6 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MUST_NOT_IMPORT = {
     "errors": {"torch", "transformers"},
     "settings": {"torch", "transformers"},
+    "shipped": {"torch", "transformers"},
     "config": {"torch", "transformers"},
     "objectives": {"torch", "transformers"},
     "text": {"torch", "transformers"},

@@ -177,7 +177,7 @@ def test_a_wrong_flag_is_named_as_a_flag(tmp_path: Path) -> None:
     assert refusal(TranslateConfig, yaml(tmp_path, "model: m"), beam_size="x").startswith(
         "--beam-size should be a valid integer"
     )
-    assert refusal(TranslateConfig).startswith("--model is missing")
+    assert refusal(EvaluateConfig, hypotheses=["x"]).startswith("--references is missing")
     assert refusal(EvaluateConfig, references="r").startswith("HYPOTHESES is missing")
 
 

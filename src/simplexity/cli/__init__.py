@@ -25,6 +25,7 @@ COMMANDS = {
     "rerank": "Put n-best lists into the order of a joint objective.",
     "tune": "Learn weights or a step size on development data.",
     "evaluate": "Compare translations with references.",
+    "pack": "Store models in a quarter of their room.",
     "info": "Show versions, devices, and what model directories hold.",
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import simplexity
 from simplexity.config import InfoConfig
+from simplexity.shipped import SHIPPED, is_shipped
 
 LIBRARIES = ("torch", "transformers", "sentencepiece", "sacrebleu", "numpy", "pydantic", "click")
 
@@ -23,7 +24,7 @@ def run(config: InfoConfig) -> None:
 
     A report of a fault should include this.
     """
-    lines = [*_program(), *_torch()]
+    lines = [*_program(), *_torch(), _shipped()]
     for directory in config.models:
         lines += _directory(directory)
     print("\n".join(lines))
@@ -44,6 +45,10 @@ def _torch() -> Iterator[str]:
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     yield f"devices: {', '.join(['cpu', *gpus])}"
     yield f"threads: {torch.get_num_threads()} of {os.cpu_count()} cores"
+
+
+def _shipped() -> str:
+    return f"shipped models: {SHIPPED if is_shipped() else 'none; commands need -m'}"
 
 
 def _version(package: str) -> str:
@@ -99,10 +104,13 @@ def _model(directory: Path) -> str:
 
 def _weights(directory: Path) -> int:
     """Number of weights, from the headers of the files alone: a length, then JSON."""
+    from simplexity.models.packed import SCALE
+
     total = 0
     for file in directory.glob("*.safetensors"):
         with file.open("rb") as content:
             header = json.loads(content.read(int.from_bytes(content.read(8), "little")))
         header.pop("__metadata__", None)
-        total += sum(math.prod(tensor["shape"]) for tensor in header.values())
+        shapes = (x["shape"] for name, x in header.items() if not name.endswith(SCALE))
+        total += sum(math.prod(shape) for shape in shapes)
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simplexity.config import ScoreConfig
 from simplexity.runtime import device_named, keep_memory, use_threads
+from simplexity.shipped import family_or_shipped
 
 
 def run(config: ScoreConfig) -> None:
@@ -13,6 +14,7 @@ def run(config: ScoreConfig) -> None:
     log P(source | target) for the same two files. With --per-token, each line has one number a
     token, in reading order, and last that of the end.
     """
+    directory = family_or_shipped(config.model)
     keep_memory()
     use_threads(config.threads)
     from simplexity.cli.progress import Progress
@@ -21,7 +23,7 @@ def run(config: ScoreConfig) -> None:
     from simplexity.text.corpora import Bitext
     from simplexity.text.files import writing
 
-    family = load_family(config.model, (config.member,), device_named(config.device))
+    family = load_family(directory, (config.member,), device_named(config.device))
     pairs = Bitext(config.source, config.target)
     with (
         writing(config.output, config.overwrite) as output,

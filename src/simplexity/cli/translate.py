@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from simplexity.config import TranslateConfig
 from simplexity.runtime import device_named, keep_memory, use_threads
+from simplexity.shipped import family_or_shipped
 
 if TYPE_CHECKING:
     from simplexity.decode import Hypothesis
@@ -22,6 +23,7 @@ def run(config: TranslateConfig) -> None:
     joint objective over distributions of words, from the string that a search found, and return
     the best string they saw.
     """
+    directory = family_or_shipped(config.model)
     keep_memory()
     use_threads(config.threads)
     import torch
@@ -34,7 +36,7 @@ def run(config: TranslateConfig) -> None:
     from simplexity.trace import Trace
 
     torch.manual_seed(config.seed)
-    family = load_family(config.model, device=device_named(config.device))
+    family = load_family(directory, device=device_named(config.device))
     with ExitStack() as stack:
         trace = None
         if config.trace is not None:

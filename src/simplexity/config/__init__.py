@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
 from simplexity.config.kinds import Member, is_stdin
+from simplexity.config.pack import PackConfig
 from simplexity.config.train import TrainConfig
 from simplexity.config.translate import PRESETS, TranslateConfig
 from simplexity.config.tune import RerankConfig, TuneConfig
@@ -18,6 +19,7 @@ __all__ = [
     "EvaluateConfig",
     "InfoConfig",
     "Member",
+    "PackConfig",
     "RerankConfig",
     "ScoreConfig",
     "TrainConfig",

@@ -14,7 +14,12 @@ from simplexity.settings import Settings, setting
 class ScoreConfig(Settings):
     """Settings of `simplexity score`."""
 
-    model: Path = setting(..., "directory of a model or a family", section="Files", short="-m")
+    model: Path | None = setting(
+        None,
+        "directory of a model or a family; unset: German to English, as shipped",
+        section="Files",
+        short="-m",
+    )
     source: Path = setting(..., "source sentences, one a line", short="-s")
     target: Path = setting(..., "their translations, line by line", short="-t")
     output: Path | None = setting(None, "where scores go; unset: stdout", short="-o")

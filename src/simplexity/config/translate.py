@@ -53,7 +53,12 @@ BEAM = 5
 class TranslateConfig(Settings):
     """Settings of `simplexity translate`."""
 
-    model: Path = setting(..., "directory of a model or a family", section="Files", short="-m")
+    model: Path | None = setting(
+        None,
+        "directory of a model or a family; unset: German to English, as shipped",
+        section="Files",
+        short="-m",
+    )
     input: Path | None = setting(
         None, "sentences to translate, one a line; unset: stdin", short="-i"
     )

@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from transformers import AutoConfig
 
 from simplexity.errors import SimplexityError
 from simplexity.models import attention
 from simplexity.models.adapters import AttentionalSeq2Seq
 from simplexity.models.huggingface import adapt
+from simplexity.models.packed import read_network
 from simplexity.models.seq2seq import RightToLeft, Seq2Seq
 from simplexity.text.vocabulary import BOS, PAD, UNK, Vocabulary, first_difference, load_vocabulary
 
 MemberName = Literal["l2r", "r2l", "reverse"]
 MEMBERS: tuple[MemberName, ...] = get_args(MemberName)
-FORMAT = 1
+PLAIN, IN_8_BITS = 1, 2
+FORMAT = IN_8_BITS
+"""The newest format that this version reads."""
 CARD = "simplexity.json"
 
 
@@ -37,7 +40,7 @@ class Card:
     member: MemberName
     source_language: str
     target_language: str
-    format: int = FORMAT
+    format: int = PLAIN
 
     def save(self, directory: Path) -> None:
         """Write the card into a model directory."""
@@ -98,14 +101,7 @@ def load_family(
 
 def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
     """Load one model directory, ready to score: parameters frozen, dropout off."""
-    card = read_card(directory)
-    attention.register()
-    try:
-        config = AutoConfig.from_pretrained(directory)
-        network: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, config=config)
-    except Exception as problem:  # transformers and safetensors have many of their own
-        reason = str(problem).strip().partition("\n")[0] or type(problem).__name__
-        raise SimplexityError(f"The model in {directory} cannot be read: {reason}") from problem
+    card, network = read_card(directory), load_network(directory)
     network.to(device).eval().requires_grad_(False)
     model: Seq2Seq
     if isinstance(network, attention.Attentional):
@@ -116,6 +112,17 @@ def load_member(directory: Path, device: torch.device | str = "cpu") -> Member:
         model = RightToLeft(model)
     source, target = load_vocabulary(directory, "source"), load_vocabulary(directory, "target")
     return Member(card.member, model, source, target, weights_hash(directory))
+
+
+def load_network(directory: Path) -> Any:
+    """The network of a model directory as transformers builds it."""
+    attention.register()
+    try:
+        config = AutoConfig.from_pretrained(directory)
+        return read_network(directory, config)
+    except Exception as problem:  # transformers and safetensors have many of their own
+        reason = str(problem).strip().partition("\n")[0] or type(problem).__name__
+        raise SimplexityError(f"The model in {directory} cannot be read: {reason}") from problem
 
 
 def read_card(directory: Path) -> Card:
