@@ -5,7 +5,7 @@ SHELL := bash
 BIN := .venv/bin
 READY := .venv/.ready
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format golden clean
+.PHONY: help setup demo shipped test check format golden clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ $(READY): pyproject.toml
 
 demo: $(READY) ## train a small family on a made-up language, and translate
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh runs/demo
+
+shipped: $(READY) ## train the models that ship, from CORPUS=FOLDER, and measure them
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/shipped.sh "$(CORPUS)" runs/shipped
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest

@@ -36,7 +36,8 @@ def test_an_example_command_is_understood(document: str, name: str, arguments: s
     settings: type[Settings] = getattr(config, f"{name.title()}Config")
     read: list[Settings] = []
     command = command_from(settings, read.append, name, document)
-    job = command.main(shlex.split(arguments, comments=True), standalone_mode=False)
+    given = [word for word in shlex.split(arguments, comments=True) if word != "$@"]
+    job = command.main(given, standalone_mode=False)
     job()
     assert isinstance(read[0], settings)
 
