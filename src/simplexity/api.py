@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from simplexity import build
-from simplexity.config import TranslateConfig
+from simplexity.config import ExplainConfig, TranslateConfig
 from simplexity.decode import Hypothesis
 from simplexity.models.family import Family, MemberName, load_family
 from simplexity.objectives import parse_weights
@@ -20,6 +20,7 @@ from simplexity.search.nbest_file import filled
 from simplexity.search.rerank import Rerank
 from simplexity.settings import load_config
 from simplexity.shipped import family_or_shipped
+from simplexity.show.story import Story
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class Loaded:
         """All hypotheses of every line, best first, as they are found."""
         config = load_config(TranslateConfig, None, {"model": self.family.directory, **settings})
         return build.translator(config, self.family)(lines)
+
+    def explain(self, sentence: str, **settings: Any) -> Story:
+        """One sentence followed through a descent: masses, costs, and why each word changed.
+
+        The settings are those of `simplexity explain`, such as `objective="bilingual"`.
+        """
+        given = {"model": self.family.directory, "sentence": sentence, **settings}
+        config = load_config(ExplainConfig, None, given)
+        return build.narrator(config.translation(), self.family)(sentence)
 
     def score(
         self, pairs: Iterable[tuple[str, str]], member: MemberName = "l2r", batch_size: int = 64

@@ -19,7 +19,7 @@ LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
 DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
-    *("edit", "rerank", "rescore"),
+    *("edit", "rerank", "rescore", "show"),
 }
 SETTINGS = {"runtime", "settings", "config", "shipped"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "initialise": CORE,
     "decode": CORE | {"objectives", "initialise"},
     "edit": CORE | {"objectives", "initialise", "decode"},
+    "show": CORE | {"initialise", "decode"},
     "pipeline": LOWER,
     "trace": CORE | {"decode"},
     "translate": CORE | {"objectives", "initialise", "decode", "edit", "pipeline", "trace"},

@@ -40,6 +40,7 @@ from simplexity.rerank import FromRerank, RerankDecoder, ScoredBeam, Scorer
 from simplexity.rescore import Rescorer
 from simplexity.search.beam import BeamSettings
 from simplexity.search.rerank import Rerank
+from simplexity.show.story import Narrator
 from simplexity.terms.likelihood import Likelihood, Reverse
 from simplexity.terms.mix import Confidence, Mix, Part, PerWord, WordReward
 from simplexity.trace import Trace
@@ -62,6 +63,18 @@ def translator(config: TranslateConfig, family: Family, trace: Trace | None = No
             member.model, beam_settings(config), member.name, member.target.decode
         )
     return _around(decoder, config, family, trace)
+
+
+def narrator(config: TranslateConfig, family: Family) -> Narrator:
+    """What translates one sentence by descent and tells how."""
+    forward = family["l2r"]
+    return Narrator(
+        relaxed_decoder(config.resolved(), family),
+        forward.source,
+        forward.target,
+        longest(family),
+        forward.model.device,
+    )
 
 
 def n_best_translator(config: TranslateConfig, family: Family) -> Translator:

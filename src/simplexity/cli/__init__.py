@@ -21,6 +21,8 @@ from simplexity.cli.run import guarded
 COMMANDS = {
     "train": "Train models from parallel text.",
     "translate": "Translate sentences, one a line.",
+    "explain": "Show how a joint translation of one sentence comes about.",
+    "plot": "Draw the same as a picture.",
     "score": "Give the log-probability of translations.",
     "rerank": "Put n-best lists into the order of a joint objective.",
     "tune": "Learn weights or a step size on development data.",

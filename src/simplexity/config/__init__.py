@@ -8,6 +8,7 @@ help and errors come at once.
 from __future__ import annotations
 
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
+from simplexity.config.explain import ExplainConfig, PlotConfig
 from simplexity.config.kinds import Member, is_stdin
 from simplexity.config.pack import PackConfig
 from simplexity.config.train import TrainConfig
@@ -17,9 +18,11 @@ from simplexity.config.tune import RerankConfig, TuneConfig
 __all__ = [
     "PRESETS",
     "EvaluateConfig",
+    "ExplainConfig",
     "InfoConfig",
     "Member",
     "PackConfig",
+    "PlotConfig",
     "RerankConfig",
     "ScoreConfig",
     "TrainConfig",
