@@ -19,7 +19,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $@
 
-demo: $(READY) ## train a small family on a made-up language, and translate
+demo: $(READY) ## beam search against joint descent on a dozen sentences
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh runs/demo
 
 shipped: $(READY) ## train the models that ship, from CORPUS=FOLDER, and measure them

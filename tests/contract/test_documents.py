@@ -28,7 +28,7 @@ def examples() -> list[tuple[str, str, str]]:
 
 
 def test_there_are_examples() -> None:
-    assert {"README.md", "demo.sh"} <= {name for name, _, _ in examples()}
+    assert {"README.md", "toy.sh", "shipped.sh"} <= {name for name, _, _ in examples()}
 
 
 @pytest.mark.parametrize(("document", "name", "arguments"), examples())
