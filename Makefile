@@ -38,8 +38,8 @@ format: $(READY) ## format the code, mend what the linter can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-golden: $(READY) ## write the agreed help texts anew
-	REFRESH_GOLDEN=1 $(BIN)/python -m pytest tests/e2e/test_cli_frame.py -k as_agreed
+golden: $(READY) ## write the agreed help texts and docs/commands.md anew
+	REFRESH_GOLDEN=1 $(BIN)/python -m pytest tests/e2e/test_cli_frame.py -k "as_agreed or as_generated"
 
 clean: ## remove caches and the demonstration, but not .venv
 	rm -rf runs/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

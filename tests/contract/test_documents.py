@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,12 @@ def test_links_and_targets_exist(path: Path) -> None:
 def test_named_files_exist(path: Path) -> None:
     named = re.findall(r"`((?:tests|docs|examples)/[\w./-]+)`", path.read_text(encoding="utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_names_of_the_api_are_there() -> None:
+    table = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    names = re.findall(r"^\| `(simplexity[\w.]*)` \|", table, re.MULTILINE)
+    assert len(names) > 20
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        assert getattr(import_module(module), attribute) is not None

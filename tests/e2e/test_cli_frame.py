@@ -25,6 +25,11 @@ from simplexity.errors import SimplexityError, UsageError
 from simplexity.settings import Settings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "help"
+REFERENCE_HEAD = """# Commands
+
+Made from the settings of the commands by `make golden`; do not edit. Every option is also a key of
+a YAML file for `--config`, with `_` for `-`.
+"""
 FRAME = {"__init__", "__main__", "options", "progress", "run"}
 
 
@@ -61,6 +66,18 @@ def test_help_is_as_agreed(command: str, capsys: pytest.CaptureFixture[str]) -> 
     if os.environ.get("REFRESH_GOLDEN"):
         path.write_text(shown, encoding="utf-8")
     assert shown == path.read_text(encoding="utf-8")
+
+
+def test_the_command_reference_is_as_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/commands.md is the help of all commands; `make golden` writes it anew."""
+    parts = [REFERENCE_HEAD]
+    for command in COMMANDS:
+        assert main([command, "--help"]) == 0
+        parts.append(f"## simplexity {command}\n\n```text\n{capsys.readouterr().out}```\n")
+    path = GOLDEN.parents[2] / "docs" / "commands.md"
+    if os.environ.get("REFRESH_GOLDEN"):
+        path.write_text("\n".join(parts), encoding="utf-8")
+    assert "\n".join(parts) == path.read_text(encoding="utf-8")
 
 
 def test_every_command_module_is_registered_and_documented() -> None:
