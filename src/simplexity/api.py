@@ -39,7 +39,9 @@ class Loaded:
 
     def n_best(self, lines: Iterable[str], **settings: Any) -> Iterator[list[Hypothesis]]:
         """All hypotheses of every line, best first, as they are found."""
-        config = load_config(TranslateConfig, None, {"model": self.family.directory, **settings})
+        # Several hypotheses a line are no plain text, which is what a command would write.
+        usual = {"model": self.family.directory, "output_type": "json"}
+        config = load_config(TranslateConfig, None, {**usual, **settings})
         return build.translator(config, self.family)(lines)
 
     def explain(self, sentence: str, **settings: Any) -> Story:

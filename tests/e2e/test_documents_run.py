@@ -1,4 +1,4 @@
-"""The examples in the documents do what they say: every block is run, in order, document by document.
+"""The examples in the documents do what they say: every block is run, in order.
 
 `python` blocks share one namespace. `sh` blocks hold commands; `console` blocks hold commands after
 "$ " and what they print, where "..." stands for anything. They run in a folder that has a corpus of
@@ -28,7 +28,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN = ("python", "sh", "console", "yaml")
 SHOWN = ("text", "bash")
-"""Marks of blocks that nobody can run here: output alone, or commands that install or need hours."""
+"""Marks of blocks that nobody can run here: output, commands that install or need hours."""
 
 Block = tuple[str, str]
 
@@ -71,6 +71,7 @@ def place(
     return tmp_path
 
 
+@pytest.mark.timeout(900)  # whole documents, on machines that do other work, too
 @pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: path.name)
 def test_its_examples_run(path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     namespace: dict[str, Any] = {"__name__": path.stem}

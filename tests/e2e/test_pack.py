@@ -91,6 +91,9 @@ def test_what_cannot_be_packed(
     output = tmp_path / "out"
     assert "holds no model" in refusal(capsys, "pack", tmp_path, "-o", output)
     assert "make the folder" in refusal(capsys, "pack", toy_family, "-o", output / "in" / "it")
+    if sys.platform == "linux":
+        told = refusal(capsys, "pack", toy_family, "-o", "/proc/out")
+        assert "/proc/out cannot be written" in told
     (tmp_path / "mine").mkdir()
     told = refusal(capsys, "pack", toy_family, "-o", tmp_path / "mine")
     assert "mine exists" in told

@@ -88,7 +88,12 @@ def _check_free(output: Path, overwrite: bool) -> None:
 def _appearing(output: Path) -> Iterator[Path]:
     """A folder that takes the place of `output` when the block ends without an error."""
     part = output.with_name(f"{PART[0]}{secrets.token_hex(6)}{PART[1]}")
-    part.mkdir()
+    try:
+        part.mkdir()
+    except OSError as error:
+        raise SimplexityError(
+            f"{output} cannot be written: {error.strerror}; choose another folder"
+        ) from error
     try:
         yield part
         if output.exists():
