@@ -123,17 +123,10 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     assert words[0] == "simplexity", f"a block of the kind bash could hold {command!r}"
     if words[1] == "train":
         words.append("--dump-config")
-    target = None
-    if ">" in words:
-        target = Path(words[words.index(">") + 1])
-        words = words[: words.index(">")]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words[1:])
-    if target is not None:
-        target.write_text(out.getvalue())
-        return code, err.getvalue()
     return code, out.getvalue() + err.getvalue()
 
 
