@@ -160,7 +160,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "t5": t5,
     "mt5": t5_like("MT5", feed_forward_proj="gated-gelu"),
     "umt5": t5_like("UMT5"),
-    "longt5": t5_like("LongT5", local_radius=4),
+    "longt5": t5_like("LongT5", local_radius=4, initializer_factor=0.3),
     "t5gemma": t5gemma,
     "encoder-decoder": two_berts,
 }
@@ -193,7 +193,7 @@ def check_gradient(
 ) -> None:
     """Compare with finite differences, wide ones where single precision lies between."""
     coarse = type(adapter.model).__name__.startswith(SINGLE)
-    size = {"eps": 2e-3, "atol": 5e-2, "rtol": 2e-2} if coarse else {}
+    size = {"eps": 4e-3, "atol": 0.15, "rtol": 5e-2} if coarse else {}
     assert gradcheck(score, (at.clone().requires_grad_(),), fast_mode=fast, **size)
 
 
@@ -497,6 +497,32 @@ def test_greedy_strings_are_those_of_generate(make):
     assert words >= 10
 
 
+def test_scores_are_the_sequence_scores_of_generate(adapter):
+    source = many_sources(12)
+    frame = [[*adapter.source_prefix, *words, *adapter.source_suffix] for words in source]
+    batch = pad_batch(frame, adapter.pad)
+    found = adapter.model.generate(
+        input_ids=batch.ids,
+        attention_mask=batch.mask.long(),
+        do_sample=False,
+        num_beams=3,
+        max_new_tokens=6,
+        early_stopping=False,
+        length_penalty=1.0,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    strings = found.sequences[:, len(adapter.target_prefix) :].tolist()
+    for x, y, score in zip(source, strings, found.sequences_scores.tolist(), strict=True):
+        words = y[: y.index(adapter.eos)] if adapter.eos in y else y
+        ours = adapter.score(
+            adapter.encode(pad_batch([x], adapter.pad)), pad_batch([words], adapter.pad)
+        )
+        ends = len(words) < len(y)
+        total = float(ours.words.sum() + ours.end * ends)
+        assert total / (len(words) + ends) == pytest.approx(score, rel=1e-5)
+
+
 def test_a_forced_first_word_is_part_of_the_prefix():
     model = ending(build(bart), 5.0)
     model.generation_config.forced_bos_token_id = 7
@@ -616,9 +642,11 @@ PARTS = ("layers", "attention_heads")
     ],
 )
 def test_models_that_do_not_score_like_a_model_are_refused(make, check):
-    with torch.random.fork_rng(), pytest.raises(SimplexityError, match=f"check '{check}'"):
+    with torch.random.fork_rng():
         torch.manual_seed(0)
-        adapt(make())
+        model = make()
+    with pytest.raises(SimplexityError, match=f"check '{check}'"):
+        adapt(model)
 
 
 def test_a_model_that_cannot_run_is_refused():

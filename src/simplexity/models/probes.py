@@ -93,9 +93,9 @@ def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
 
 def examples(adapter: Any) -> tuple[Hard, Hard]:
     """Sources of three and two words, targets of two and three, all different."""
-    encoder = embedding(adapter.model.get_encoder())
+    table: Any = embedding(adapter.model.get_encoder()).weight
     special = {*adapter.banned, *adapter.source_prefix, *adapter.source_suffix, adapter.eos}
-    source = spread(len(encoder.weight), special)
+    source = spread(len(table), special)
     target = spread(adapter.vocabulary_size, special)
     return (
         pad_batch([source[:3], source[3:]], adapter.pad, adapter.device),
