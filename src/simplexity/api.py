@@ -11,7 +11,8 @@ from simplexity import build
 from simplexity.config import TranslateConfig
 from simplexity.decode import Hypothesis
 from simplexity.models.family import Family, MemberName, load_family
-from simplexity.objectives import parse_weights
+from simplexity.models.pretrained import is_family, load_pair, with_lm
+from simplexity.objectives import parse_weights, usual_objective
 from simplexity.rescore import ranked
 from simplexity.runtime import device_named, quiet_transformers
 from simplexity.score import Score, score_pairs
@@ -31,14 +32,19 @@ class Loaded:
         """The best translation of every line, in order.
 
         The settings are those of `simplexity translate`, such as `objective="bidirectional"`,
-        `decoder="sgd"`, `beam_size=10`, `iterations=20`.
+        `decoder="sgd"`, `beam_size=10`, `iterations=20`. A reverse or language model that was
+        loaded beside the forward one takes part unless the objective says otherwise.
         """
         return [found[0] for found in self.n_best(lines, **settings)]
 
     def n_best(self, lines: Iterable[str], **settings: Any) -> Iterator[list[Hypothesis]]:
         """All hypotheses of every line, best first, as they are found."""
-        config = load_config(TranslateConfig, None, {"model": self.family.directory, **settings})
-        return build.translator(config, self.family)(lines)
+        family = self.family
+        reverse = family.through_text and "reverse" in family.members
+        usual = usual_objective(reverse, family.lm is not None)
+        given = {"model": family.directory, "objective": usual, **settings}
+        config = load_config(TranslateConfig, None, given)
+        return build.translator(config, family)(lines)
 
     def score(
         self, pairs: Iterable[tuple[str, str]], member: MemberName = "l2r", batch_size: int = 64
@@ -67,7 +73,23 @@ class Loaded:
         return (ranked(filled(found, rerank.needs()), rerank) for found in scored)
 
 
-def load(directory: str | Path, device: str = "auto") -> Loaded:
-    """Load the models that a directory holds."""
+def load(
+    forward: str | Path,
+    reverse: str | Path | None = None,
+    lm: str | Path | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    device: str = "auto",
+) -> Loaded:
+    """Load the models that a directory holds, or translation models of transformers.
+
+    forward: a directory of `simplexity train`, or the name or directory of a model of transformers
+    from source to target; reverse: one from target to source, lm: one of the target, or an ARPA
+    file. Their vocabularies may differ. Models of many languages need their codes.
+    """
     quiet_transformers()
-    return Loaded(load_family(Path(directory), device=device_named(device)))
+    where, languages = device_named(device), (source_language, target_language)
+    if reverse is None and languages == (None, None) and is_family(forward):
+        return Loaded(with_lm(load_family(Path(forward), device=where), lm, where))
+    return Loaded(load_pair(forward, reverse, lm, languages, where))

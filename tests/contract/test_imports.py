@@ -19,7 +19,7 @@ LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
 DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
-    *("edit", "rerank", "rescore"),
+    *("edit", "rerank", "rescore", "reread"),
 }
 SETTINGS = {"runtime", "settings", "config"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
@@ -38,7 +38,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": {"errors"},
     "text.batches": {"text", "errors", "relax"},
     "models": {"errors", "relax", "text.vocabulary"},
+    # An ARPA file is text; models only make tensors of it.
+    "models.arpa": {"models", "errors", "relax", "text.arpa"},
+    "models.pretrained": {"models", "errors", "text.vocabulary", "text.arpa"},
     "terms": {"errors", "relax", "models"},
+    # Models with vocabularies of their own are reached through text.
+    "terms.through_text": {"terms", "relax", "text.vocabulary"},
+    "terms.piece_map": {"relax", "text.vocabulary", "text.surfaces"},
     "search": {"errors", "relax", "models", "text.files"},
     "objectives": {"errors"},
     "initialise": CORE,
@@ -49,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "translate": CORE | {"objectives", "initialise", "decode", "edit", "pipeline", "trace"},
     "score": LOWER | {"pipeline"},
     "rerank": CORE | {"initialise", "decode", "pipeline"},
+    "reread": CORE | {"decode"},
     "rescore": CORE | {"decode", "rerank"},
     "output": CORE | {"decode"},
     "train": LOWER,

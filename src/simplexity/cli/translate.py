@@ -28,13 +28,12 @@ def run(config: TranslateConfig) -> None:
 
     from simplexity import build
     from simplexity.cli.progress import Progress
-    from simplexity.models.family import load_family
     from simplexity.output import lines_of
     from simplexity.text.files import writing
     from simplexity.trace import Trace
 
     torch.manual_seed(config.seed)
-    family = load_family(config.model, device=device_named(config.device))
+    family = build.family(config, device_named(config.device))
     with ExitStack() as stack:
         trace = None
         if config.trace is not None:
