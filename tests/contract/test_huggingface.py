@@ -422,7 +422,8 @@ def generated(adapter: HuggingFaceSeq2Seq, source: list[list[int]], **options: A
     """What `generate` finds under our banned words: the strings that end, None for others."""
     frame = [[*adapter.source_prefix, *words, *adapter.source_suffix] for words in source]
     batch = pad_batch(frame, adapter.pad)
-    free = [[word] for word in adapter.banned if word not in adapter.target_prefix[1:]]
+    kept = (*adapter.target_prefix[1:], adapter.eos)
+    free = [[word] for word in adapter.banned if word not in kept]
     found = adapter.model.generate(
         input_ids=batch.ids,
         attention_mask=batch.mask.long(),
@@ -544,7 +545,7 @@ def test_forbidden_words_are_read_from_the_settings():
     model.generation_config.suppress_tokens = [14]
     adapter = adapt(model, banned=(3,))
     # 0 begins and 1 pads; 2 both starts the decoder and ends the sentence.
-    assert adapter.banned == (0, 1, 3, 9, 10, 11, 14)
+    assert adapter.banned == (0, 1, 2, 3, 9, 10, 11, 14)
     found = beam_search(adapter, SOURCE)
     assert not torch.isin(found.ids[found.mask], torch.tensor(adapter.banned)).any()
 

@@ -82,7 +82,7 @@ MUST_NOT_IMPORT = {
 }
 ONLY_LIBRARIES = {"relax": {"torch"}}
 
-DISTRIBUTIONS = {"yaml": "PyYAML"}
+DISTRIBUTIONS = {"yaml": "PyYAML", "huggingface_hub": "huggingface-hub"}
 
 
 def modules() -> dict[str, Path]:

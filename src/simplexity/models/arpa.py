@@ -89,7 +89,7 @@ class NGrams:
 
     @torch.no_grad()
     def _changes(self, target: Soft, windows: Tensor, here: Tensor, real: Tensor) -> Tensor:
-        """What each candidate in place of its position adds to log P [batch, length, candidates]."""
+        """What each candidate would add to log P in its place [batch, length, candidates]."""
         candidates = target.support
         if candidates is None:
             candidates = torch.arange(target.probs.shape[-1], device=windows.device)

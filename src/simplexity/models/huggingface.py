@@ -206,7 +206,7 @@ def adapt(
         target_prefix=prefix,
         pad=eos if pad is None else pad,
         eos=eos,
-        banned=tuple(sorted((forbidden(model) | {*banned, *prefix}) - {eos})),
+        banned=tuple(sorted(forbidden(model) | {*banned, *prefix, eos})),
         vocabulary_size=len(model.get_output_embeddings().weight),
         max_source=positions(model.get_encoder(), "encoder") - len(source_prefix) - len(suffix),
         max_length=positions(model.get_decoder(), "decoder") - len(prefix),

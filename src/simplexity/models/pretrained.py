@@ -6,14 +6,18 @@ vocabulary it has.
 
 from __future__ import annotations
 
+import socket
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
+from huggingface_hub.constants import ENDPOINT
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
@@ -87,8 +91,11 @@ def load_translator(
     if (Path(name) / CARD).exists():
         return replace(load_member(Path(name), device), name=member)
     with explained(name):
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=torch.float32)
+        local = not (Path(name).is_dir() or hub_is_there())
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            name, dtype=torch.float32, local_files_only=local
+        )
     return joined(model.to(device), tokenizer, member, languages, str(name))
 
 
@@ -123,9 +130,23 @@ def load_fluency(
         arpa = read_arpa(Path(name))
         return Fluency(ngrams(arpa, device), arpa_vocabulary(arpa, target))
     with explained(name):
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
+        local = not (Path(name).is_dir() or hub_is_there())
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+        model = AutoModelForCausalLM.from_pretrained(
+            name, dtype=torch.float32, local_files_only=local
+        )
     return Fluency(adapt_causal(model.to(device)), TokenizerVocabulary(tokenizer, "target"))
+
+
+def hub_is_there() -> bool:
+    """Whether the name of the hub can be looked up; its library would try for half a minute."""
+    if getproxies():  # which look it up themselves
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, 443)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -248,8 +269,6 @@ def _language_missing(what: str, code: str | None, known: list[str], name: str) 
 
 def unwritable(model: Any, tokenizer: Any) -> tuple[int, ...]:
     """Ids that no text is written with: special words, and rows without a word."""
-    end = special(model, "eos_token_id")
-    rows = len(model.get_output_embeddings().weight)
+    rows = range(len(model.get_output_embeddings().weight))
     named = set(TokenizerVocabulary(tokenizer, "target").numbers())
-    missing = {number for number in range(rows) if number not in named}
-    return tuple(sorted((missing | set(tokenizer.all_special_ids)) - {end}))
+    return tuple(sorted((set(rows) - named) | set(tokenizer.all_special_ids)))

@@ -144,9 +144,13 @@ def score_soft(adapter: Any, source: Hard, target: Hard) -> Tensor:
 
 
 def vertex(tokens: Hard, dtype: torch.dtype) -> Soft:
-    """One-hot rows over the few words that occur: a whole vocabulary could be large."""
-    support = torch.unique(tokens.ids)
-    probs = F.one_hot(torch.searchsorted(support, tokens.ids), len(support))
+    """One-hot rows over the few words that occur: a whole vocabulary could be large.
+
+    What stands on padding may be forbidden, of probability 0, and is left out.
+    """
+    support = torch.unique(tokens.ids[tokens.mask])
+    place = torch.searchsorted(support, tokens.ids).clamp_max(len(support) - 1)
+    probs = F.one_hot(place, len(support))
     return Soft(probs.to(dtype), tokens.mask, support)
 
 
