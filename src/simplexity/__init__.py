@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simplexity.api import Loaded, load
+    from simplexity.plugin import relaxed
 
 __version__ = "0.1.0"
-__all__ = ["Loaded", "__version__", "load"]
+__all__ = ["Loaded", "__version__", "load", "relaxed"]
 
 
 def __getattr__(name: str) -> object:
@@ -17,4 +18,8 @@ def __getattr__(name: str) -> object:
         from simplexity import api
 
         return getattr(api, name)
+    if name == "relaxed":
+        from simplexity import plugin
+
+        return plugin.relaxed
     raise AttributeError(f"module 'simplexity' has no attribute {name!r}")

@@ -529,7 +529,7 @@ def test_a_forced_first_word_is_part_of_the_prefix():
     model.generation_config.forced_bos_token_id = 7
     adapter, source = adapt(model, source_prefix=(0,)), many_sources()
     assert adapter.target_prefix == (2, 7)
-    assert adapter.max_length == 46
+    assert adapter.max_length == 45
     theirs, _ = generated(adapter, source, num_beams=1)
     ours = unpad(greedy_search(adapter, pad_batch(source, 1), LIMIT).best())
     ended = [(mine, other) for mine, other in zip(ours, theirs, strict=True) if other is not None]

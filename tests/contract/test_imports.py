@@ -27,7 +27,8 @@ BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
 # Room or module -> the rooms and modules it may import besides itself. The longest name that fits
 # a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": {"api"},
+    "": {"api", "plugin"},
+    "plugin": BELOW_BUILD | {"build"},
     "api": BELOW_BUILD | {"build"},
     "__main__": {"cli"},
     "errors": set(),

@@ -125,7 +125,7 @@ def test_a_model_of_many_languages_is_told_them(pretrained):
     assert back.model.target_prefix == (2, german)
     with pytest.raises(UsageError, match="needs to be told its source language"):
         load_translator(pretrained / "nllb", "l2r")
-    with pytest.raises(UsageError, match="does not know 'xx' as target language.*eng_Latn"):
+    with pytest.raises(UsageError, match=r"does not know 'xx' as target language.*eng_Latn"):
         load_translator(pretrained / "nllb", "l2r", ("deu_Latn", "xx"))
 
 

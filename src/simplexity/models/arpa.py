@@ -35,7 +35,7 @@ class Level:
         """The row of each key, -1 where it is not listed."""
         if len(self.keys) == 0:
             return torch.full_like(keys, -1)
-        row = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
+        row = torch.searchsorted(self.keys, keys.contiguous()).clamp_max(len(self.keys) - 1)
         return torch.where(self.keys[row] == keys, row, -1)
 
 

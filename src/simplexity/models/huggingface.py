@@ -209,7 +209,8 @@ def adapt(
         banned=tuple(sorted(forbidden(model) | {*banned, *prefix, eos})),
         vocabulary_size=len(model.get_output_embeddings().weight),
         max_source=positions(model.get_encoder(), "encoder") - len(source_prefix) - len(suffix),
-        max_length=positions(model.get_decoder(), "decoder") - len(prefix),
+        # One place is left for the gap behind the last word, which edits look into.
+        max_length=positions(model.get_decoder(), "decoder") - len(prefix) - 1,
     )
     probe(adapter)
     return adapter
