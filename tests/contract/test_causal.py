@@ -104,7 +104,7 @@ def test_gradients(model):
 
     coarse = type(model.model).__name__.startswith(SINGLE)
     size = {"eps": 4e-3, "atol": 0.15, "rtol": 5e-2} if coarse else {}
-    assert gradcheck(score, (probs.requires_grad_(),), fast_mode=not coarse, **size)
+    assert gradcheck(score, (probs.requires_grad_(),), fast_mode=True, **size)
     (grad,) = torch.autograd.grad(score(probs).sum(), probs)
     assert grad[~TARGET.mask].abs().max() == 0
 

@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models.pretrained": {"models", "errors", "text.vocabulary", "text.arpa"},
     "terms": {"errors", "relax", "models"},
     # Models with vocabularies of their own are reached through text.
-    "terms.through_text": {"terms", "relax", "text.vocabulary"},
+    "terms.through_text": {"terms", "errors", "relax", "text.vocabulary"},
     "terms.piece_map": {"relax", "text.vocabulary", "text.surfaces"},
     "search": {"errors", "relax", "models", "text.files"},
     "objectives": {"errors"},

@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from simplexity.errors import SimplexityError
 from simplexity.relax.tokens import Hard, Soft, Tokens, harden, lengths, pad_batch, unpad, words
 from simplexity.terms.mix import Term, TermEnergy
 from simplexity.terms.piece_map import PieceMap, piece_map
@@ -44,6 +45,11 @@ class Bridge:
         """A soft string over the other vocabulary, which rounds to the reading of its rounding."""
         if self.same:
             return tokens
+        if tokens.gaps:
+            raise SimplexityError(
+                "Models with vocabularies of their own cannot read strings of relaxed length; use "
+                "--lengths predicted."
+            )
         rounding = harden(tokens)
         return self._map(tokens, rounding, self.hard(rounding)[0])
 
