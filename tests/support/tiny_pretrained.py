@@ -34,7 +34,7 @@ SIZES = {
     "decoder_attention_heads": 2,
     "encoder_ffn_dim": 24,
     "decoder_ffn_dim": 24,
-    "max_position_embeddings": 160,
+    "max_position_embeddings": 1024,
     "init_std": 0.5,
     "forced_eos_token_id": None,
 }
@@ -114,7 +114,7 @@ def gpt2(directory: Path, lines: list[str], size: int, seed: int) -> Path:
     ).save_pretrained(directory)
     config = GPT2Config(
         vocab_size=tokenizer.get_vocab_size(),
-        n_positions=160,
+        n_positions=1024,
         n_embd=16,
         n_layer=1,
         n_head=2,
