@@ -200,7 +200,10 @@ def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
 def _proposals(config: TranslateConfig, family: Family) -> type[Propose] | type[ProposeOpen]:
     """Relaxed lengths where all models of the objective read them."""
     asked = parse_objective(config.objective)
-    able = all(family[name].model.reads_gaps for name in asked)
+    # What is reached through text has no empty positions.
+    able = not family.through_text and all(
+        name != "lm" and family[name].model.reads_gaps for name in asked
+    )
     if config.lengths == "relaxed" and not able:
         raise UsageError(
             "These models cannot read strings of relaxed length; leave --lengths away, or say "
