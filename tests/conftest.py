@@ -7,12 +7,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tiny_pretrained
 import torch
 
 from simplexity.models.adapters import AttentionalSeq2Seq
 from simplexity.models.attention import Attentional, AttentionalConfig
 from simplexity.models.family import MEMBERS, Family, Member, MemberName
 from simplexity.models.seq2seq import RightToLeft, Seq2Seq
+from simplexity.text.toy import write_toy
 from simplexity.text.vocabulary import SPECIALS, WordVocabulary
 
 SOURCE = WordVocabulary(("der", "hund", "ein", "rot", "tag"), lowercase=False)
@@ -61,6 +63,26 @@ def tiny_family() -> Callable[..., Family]:
         return Family(Path("tiny"), {name: tiny_member(name, seed, spread) for name in names})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models of transformers in directories of their own, all of the toy language.
+
+    fwd and rev translate xa to xb and back, with different vocabularies; gpt2 and xb.arpa judge xb;
+    nllb knows many languages.
+    """
+    place = tmp_path_factory.mktemp("pretrained")
+    corpus = write_toy(place / "toy", train=600, dev=20, test=20)
+    xa, xb = (
+        (corpus / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("xa", "xb")
+    )
+    tiny_pretrained.marian(place / "fwd", xa, xb, size=130, joint=False, seed=0)
+    tiny_pretrained.marian(place / "rev", xb, xa, size=50, joint=True, seed=1)
+    tiny_pretrained.gpt2(place / "gpt2", xb, size=330, seed=2)
+    tiny_pretrained.many_languages(place / "nllb", xa + xb, size=120, seed=3)
+    tiny_pretrained.bigrams(place / "xb.arpa", xb)
+    return place
 
 
 assert len(SPECIALS) == 4  # the tests count on it: words begin at id 4

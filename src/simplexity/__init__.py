@@ -9,9 +9,18 @@ if TYPE_CHECKING:
     from simplexity.api import Loaded, load
     from simplexity.decode import Hypothesis
     from simplexity.errors import SimplexityError, UsageError
+    from simplexity.plugin import relaxed
 
 __version__ = "0.1.0"
-__all__ = ["Hypothesis", "Loaded", "SimplexityError", "UsageError", "__version__", "load"]
+__all__ = [
+    "Hypothesis",
+    "Loaded",
+    "SimplexityError",
+    "UsageError",
+    "__version__",
+    "load",
+    "relaxed",
+]
 
 _HOMES = {
     "Hypothesis": "decode",
@@ -19,6 +28,7 @@ _HOMES = {
     "SimplexityError": "errors",
     "UsageError": "errors",
     "load": "api",
+    "relaxed": "plugin",
 }
 
 

@@ -11,7 +11,8 @@ from simplexity import build
 from simplexity.config import ExplainConfig, TranslateConfig
 from simplexity.decode import Hypothesis
 from simplexity.models.family import Family, MemberName, load_family
-from simplexity.objectives import parse_weights
+from simplexity.models.pretrained import is_family, load_pair, with_lm
+from simplexity.objectives import parse_weights, usual_objective
 from simplexity.rescore import ranked
 from simplexity.runtime import device_named, quiet_transformers
 from simplexity.score import Score, score_pairs
@@ -33,16 +34,23 @@ class Loaded:
         """The best translation of every line, in order.
 
         The settings are those of `simplexity translate`, such as `objective="bidirectional"`,
-        `decoder="sgd"`, `beam_size=10`, `iterations=20`.
+        `decoder="sgd"`, `beam_size=10`, `iterations=20`. A reverse or language model that was
+        loaded beside the forward one takes part unless the objective says otherwise.
         """
         return [found[0] for found in self.n_best(lines, **settings)]
 
     def n_best(self, lines: Iterable[str], **settings: Any) -> Iterator[list[Hypothesis]]:
         """All hypotheses of every line, best first, as they are found."""
-        # Several hypotheses a line are no plain text, which is what a command would write.
-        usual = {"model": self.family.directory, "output_type": "json"}
+        family = self.family
+        reverse = family.through_text and "reverse" in family.members
+        usual = {
+            "model": family.directory,
+            "objective": usual_objective(reverse, family.lm is not None),
+            # Several hypotheses a line are no plain text, which is what a command would write.
+            "output_type": "json",
+        }
         config = load_config(TranslateConfig, None, {**usual, **settings})
-        return build.translator(config, self.family)(lines)
+        return build.translator(config, family)(lines)
 
     def explain(self, sentence: str, **settings: Any) -> Story:
         """One sentence followed through a descent: masses, costs, and why each word changed.
@@ -80,8 +88,26 @@ class Loaded:
         return (ranked(filled(found, rerank.needs()), rerank) for found in scored)
 
 
-def load(directory: str | Path | None = None, device: str = "auto") -> Loaded:
-    """Load the models that a directory holds, or those that come with the package."""
+def load(
+    forward: str | Path | None = None,
+    reverse: str | Path | None = None,
+    lm: str | Path | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    device: str = "auto",
+) -> Loaded:
+    """Load the models that a directory holds, those that are shipped, or models of transformers.
+
+    forward: a directory of `simplexity train`, or the name or directory of a model of transformers
+    from source to target; unset: the family that comes with the package. reverse: one from target
+    to source, lm: one of the target, or an ARPA file. Their vocabularies may differ. Models of many
+    languages need their codes.
+    """
     quiet_transformers()
-    place = family_or_shipped(None if directory is None else Path(directory))
-    return Loaded(load_family(place, device=device_named(device)))
+    where, languages = device_named(device), (source_language, target_language)
+    if forward is None:
+        forward = family_or_shipped(None)
+    if reverse is None and languages == (None, None) and is_family(forward):
+        return Loaded(with_lm(load_family(Path(forward), device=where), lm, where))
+    return Loaded(load_pair(forward, reverse, lm, languages, where))

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from simplexity.errors import UsageError
 
-TermName = Literal["l2r", "r2l", "reverse"]
+TermName = Literal["l2r", "r2l", "reverse", "lm"]
 Weights = dict[TermName, float]
 
 NAMED: dict[str, Weights] = {
@@ -20,6 +20,23 @@ NAMED: dict[str, Weights] = {
     "bilingual": {"l2r": 0.5, "reverse": 0.5},
     "joint": {"l2r": 0.34, "r2l": 0.33, "reverse": 0.33},
 }
+
+
+def usual_objective(reverse: bool, lm: bool) -> str:
+    """The objective that is meant when models are named without one.
+
+    >>> usual_objective(reverse=True, lm=False)
+    'bilingual'
+    """
+    match reverse, lm:
+        case True, True:
+            return "l2r=0.45,reverse=0.45,lm=0.1"
+        case True, False:
+            return "bilingual"
+        case False, True:
+            return "l2r=0.9,lm=0.1"
+        case _:
+            return "forward"
 
 
 def parse_objective(text: str) -> Weights:

@@ -19,7 +19,7 @@ LOWER = {"errors", "relax", "text", "models"}
 CORE = LOWER | {"terms", "search"}
 DECODING = {
     *("objectives", "initialise", "decode", "pipeline", "trace", "translate", "score", "output"),
-    *("edit", "rerank", "rescore", "show"),
+    *("edit", "rerank", "rescore", "reread", "show"),
 }
 SETTINGS = {"runtime", "settings", "config", "shipped"}
 BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
@@ -27,7 +27,8 @@ BELOW_BUILD = CORE | DECODING | SETTINGS | {"train", "evaluate"}
 # Room or module -> the rooms and modules it may import besides itself. The longest name that fits
 # a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": {"api", "decode", "errors"},
+    "": {"api", "decode", "errors", "plugin"},
+    "plugin": BELOW_BUILD | {"build"},
     "api": BELOW_BUILD | {"build"},
     "__main__": {"cli"},
     "errors": set(),
@@ -41,7 +42,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"errors", "relax", "text.vocabulary"},
     # Directories of models are written as whole as files are.
     "models.packing": {"models", "errors", "text.files"},
+    # An ARPA file is text; models only make tensors of it.
+    "models.arpa": {"models", "errors", "relax", "text.arpa"},
+    "models.pretrained": {"models", "errors", "text.vocabulary", "text.arpa"},
     "terms": {"errors", "relax", "models"},
+    # Models with vocabularies of their own are reached through text.
+    "terms.through_text": {"terms", "errors", "relax", "text.vocabulary"},
+    "terms.piece_map": {"relax", "text.vocabulary", "text.surfaces"},
     "search": {"errors", "relax", "models", "text.files"},
     "objectives": {"errors"},
     "initialise": CORE,
@@ -53,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "translate": CORE | {"objectives", "initialise", "decode", "edit", "pipeline", "trace"},
     "score": LOWER | {"pipeline"},
     "rerank": CORE | {"initialise", "decode", "pipeline"},
+    "reread": CORE | {"decode"},
     "rescore": CORE | {"decode", "rerank"},
     "output": CORE | {"decode"},
     "train": LOWER,
@@ -80,7 +88,7 @@ MUST_NOT_IMPORT = {
 }
 ONLY_LIBRARIES = {"relax": {"torch"}}
 
-DISTRIBUTIONS = {"yaml": "PyYAML"}
+DISTRIBUTIONS = {"yaml": "PyYAML", "huggingface_hub": "huggingface-hub"}
 
 
 def modules() -> dict[str, Path]:

@@ -138,7 +138,7 @@ def test_none_can_be_said(tmp_path: Path) -> None:
     [
         ("beam_sise: 3", "unknown key 'beam_sise'; did you mean 'beam_size'?"),
         ("beam-size: 3", "unknown key 'beam-size'; did you mean 'beam_size'?"),
-        ("zzz: 3", "unknown key 'zzz'; known are model, input, "),
+        ("zzz: 3", "unknown key 'zzz'; known are model, forward, "),
         ("7: 3", "unknown key '7'"),
         ("beam_size: many", "beam_size should be a valid integer, not 'many'"),
         ("beam_size: 0", "beam_size should be greater than or equal to 1, not 0"),

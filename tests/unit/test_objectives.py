@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from simplexity.errors import UsageError
-from simplexity.objectives import NAMED, parse_objective
+from simplexity.objectives import NAMED, parse_objective, usual_objective
 
 TERMS = ["l2r", "r2l", "reverse"]
 
@@ -81,3 +81,10 @@ def test_weights_that_sum_to_one_are_taken(given_weights: dict[str, float]) -> N
 def test_mistakes_are_named(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         parse_objective(text)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("lm", [False, True])
+def test_models_that_are_named_take_part(reverse: bool, lm: bool) -> None:
+    weights = parse_objective(usual_objective(reverse, lm))
+    assert set(weights) == {"l2r"} | ({"reverse"} if reverse else set()) | ({"lm"} if lm else set())

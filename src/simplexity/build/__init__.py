@@ -5,6 +5,7 @@ from __future__ import annotations
 from simplexity.build.decoding import (
     GEOMETRIES,
     beam_settings,
+    family,
     longest,
     mix,
     n_best_translator,
@@ -23,6 +24,7 @@ __all__ = [
     "GEOMETRIES",
     "beam_settings",
     "bitext",
+    "family",
     "longest",
     "mix",
     "n_best_translator",

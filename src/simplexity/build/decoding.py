@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from simplexity.build.terms import most_read, term
 from simplexity.config import TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
 from simplexity.edit.decoder import Budget, EditDecoder
@@ -15,8 +16,9 @@ from simplexity.edit.open_slots import ProposeOpen
 from simplexity.edit.propose import Propose
 from simplexity.errors import UsageError
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
-from simplexity.models.family import MEMBERS, Family, Member, MemberName
-from simplexity.objectives import parse_objective
+from simplexity.models.family import MEMBERS, Family, Member, load_family
+from simplexity.models.pretrained import load_pair, with_lm
+from simplexity.objectives import TermName, parse_objective
 from simplexity.relax.geometry import (
     ExponentiatedGradient,
     Geometry,
@@ -37,14 +39,24 @@ from simplexity.relax.updates import (
     Update,
 )
 from simplexity.rerank import FromRerank, RerankDecoder, ScoredBeam, Scorer
+from simplexity.reread import Reread
 from simplexity.rescore import Rescorer
 from simplexity.search.beam import BeamSettings
 from simplexity.search.rerank import Rerank
+from simplexity.shipped import family_or_shipped
 from simplexity.show.story import Narrator
-from simplexity.terms.likelihood import Likelihood, Reverse
 from simplexity.terms.mix import Confidence, Mix, Part, PerWord, WordReward
 from simplexity.trace import Trace
 from simplexity.translate import Translator
+
+
+def family(config: TranslateConfig, device: torch.device | str) -> Family:
+    """Load the models that a configuration names."""
+    if config.forward is not None:
+        languages = (config.source_language, config.target_language)
+        return load_pair(config.forward, config.reverse, config.lm, languages, device)
+    directory = family_or_shipped(config.model)
+    return with_lm(load_family(directory, device=device), config.lm, device)
 
 
 def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
@@ -62,6 +74,10 @@ def translator(config: TranslateConfig, family: Family, trace: Trace | None = No
         decoder = BeamDecoder(
             member.model, beam_settings(config), member.name, member.target.decode
         )
+    if family.through_text and isinstance(decoder, BeamDecoder):
+        objective = mix({"l2r": 1.0}, family)
+        penalty = decoder.settings.length_penalty
+        decoder = Reread(decoder, objective, member.target.encode, penalty)
     return _around(decoder, config, family, trace)
 
 
@@ -105,6 +121,9 @@ def _searching(config: TranslateConfig, family: Family) -> Member:
 
 def longest(family: Family) -> int:
     """Words that all models of a family can read and write."""
+    if family.through_text:  # the others count words of their own, and say themselves what fits
+        model = family["l2r"].model
+        return min(model.max_length, most_read(model))
     return min(member.model.max_length for member in family)
 
 
@@ -119,7 +138,7 @@ def scored_beam(config: TranslateConfig, family: Family) -> ScoredBeam:
     return ScoredBeam(member.model, settings, judge, member.target.decode, seed)
 
 
-def scorer(weights: Mapping[MemberName, float], family: Family, batch_size: int) -> Scorer:
+def scorer(weights: Mapping[TermName, float], family: Family, batch_size: int) -> Scorer:
     """What scores given strings by members of a family, `batch_size` of them at a time."""
     objective = mix(weights, family)
     device = next(iter(family)).model.device
@@ -131,7 +150,7 @@ def rescorer(names: Collection[str], family: Family, batch_size: int) -> Rescore
     member = family["l2r"] if "l2r" in family.members else next(iter(family))
     sides = (member.source, member.target)
     source, target = reversed(sides) if member.name == "reverse" else sides
-    weights: dict[MemberName, float] = {name: 1.0 for name in MEMBERS if name in names}
+    weights: dict[TermName, float] = {name: 1.0 for name in MEMBERS if name in names}
     return Rescorer(source, target, scorer(weights, family, batch_size) if weights else None)
 
 
@@ -195,7 +214,10 @@ def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
 def _proposals(config: TranslateConfig, family: Family) -> type[Propose] | type[ProposeOpen]:
     """Relaxed lengths where all models of the objective read them."""
     asked = parse_objective(config.objective)
-    able = all(family[name].model.reads_gaps for name in asked)
+    # What is reached through text has no empty positions.
+    able = not family.through_text and all(
+        name != "lm" and family[name].model.reads_gaps for name in asked
+    )
     if config.lengths == "relaxed" and not able:
         raise UsageError(
             "These models cannot read strings of relaxed length; leave --lengths away, or say "
@@ -218,13 +240,11 @@ def _choosable(family: Family) -> Tensor:
     return words[~torch.isin(words, torch.tensor(model.banned, device=model.device))]
 
 
-def mix(weights: Mapping[MemberName, float], family: Family, shortlisted: bool = False) -> Mix:
-    """The members of a family as terms with these weights."""
-    parts = []
-    for name, weight in weights.items():
-        model = family[name].model
-        term = Reverse(model) if name == "reverse" else Likelihood(model, shortlisted)
-        parts.append(Part(name, weight, term))
+def mix(weights: Mapping[TermName, float], family: Family, shortlisted: bool = False) -> Mix:
+    """The models of a family as terms with these weights."""
+    parts = [
+        Part(name, weight, term(name, family, shortlisted)) for name, weight in weights.items()
+    ]
     return Mix(tuple(parts))
 
 
@@ -265,7 +285,7 @@ def _lift(config: TranslateConfig, family: Family) -> Lift:
     if config.lift == "smoothed":
         return Smoothed()
     asked = parse_objective(config.objective) if config.lift == "predicted" else {}
-    readers = tuple(family[name].model for name in asked if name != "reverse")
+    readers = tuple(family[name].model for name in asked if name in ("l2r", "r2l"))
     return Predicted(readers or (family["l2r"].model,), config.candidates)
 
 

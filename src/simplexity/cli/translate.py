@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from simplexity.config import TranslateConfig
 from simplexity.runtime import device_named, keep_memory, use_threads
-from simplexity.shipped import family_or_shipped
 
 if TYPE_CHECKING:
     from simplexity.decode import Hypothesis
@@ -23,20 +22,18 @@ def run(config: TranslateConfig) -> None:
     joint objective over distributions of words, from the string that a search found, and return
     the best string they saw.
     """
-    directory = family_or_shipped(config.model)
     keep_memory()
     use_threads(config.threads)
     import torch
 
     from simplexity import build
     from simplexity.cli.progress import Progress
-    from simplexity.models.family import load_family
     from simplexity.output import lines_of
     from simplexity.text.files import writing
     from simplexity.trace import Trace
 
     torch.manual_seed(config.seed)
-    family = load_family(directory, device=device_named(config.device))
+    family = build.family(config, device_named(config.device))
     with ExitStack() as stack:
         trace = None
         if config.trace is not None:

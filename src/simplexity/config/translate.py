@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from simplexity.config.kinds import Budget, Count, Device, Natural, Positive, Share
-from simplexity.objectives import NAMED, parse_objective
+from simplexity.objectives import NAMED, parse_objective, usual_objective
 from simplexity.settings import Settings, setting
 
 # The paper's setting, with the gradient clipping of its reference implementation; and ours, chosen
@@ -56,9 +56,20 @@ class TranslateConfig(Settings):
     model: Path | None = setting(
         None,
         "directory of a model or a family; unset: German to English, as shipped",
-        section="Files",
+        section="Models and files",
         short="-m",
     )
+    forward: str | None = setting(
+        None, "translation model of transformers, name or directory, instead of --model"
+    )
+    reverse: str | None = setting(None, "the same for the other direction (with --forward)")
+    lm: str | None = setting(
+        None, "language model: name or directory of transformers, or .arpa file of n-grams"
+    )
+    source_language: str | None = setting(
+        None, "code of the source, for models of many languages (with --forward)"
+    )
+    target_language: str | None = setting(None, "code of the target, likewise")
     input: Path | None = setting(
         None, "sentences to translate, one a line; unset: stdin", short="-i"
     )
@@ -70,7 +81,8 @@ class TranslateConfig(Settings):
 
     objective: str = setting(
         "forward",
-        "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5",
+        "forward, bidirectional, bilingual, joint, or weights such as l2r=0.5,r2l=0.5; with "
+        "--reverse or --lm these take part unless said",
         section="Search",
     )
     decoder: Literal["greedy", "beam", "rerank", "eg", "sgd", "projected", "edits"] | None = (
@@ -171,8 +183,18 @@ class TranslateConfig(Settings):
     seed: Natural = setting(1, "seed of all that is random")
     quiet: bool = setting(False, "no progress on stderr")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _use_what_is_named(cls, given: Any) -> Any:
+        """Models that are named without an objective are there to be used."""
+        if not isinstance(given, dict) or given.get("objective") is not None:
+            return given
+        reverse, lm = (given.get(name) is not None for name in ("reverse", "lm"))
+        return {**given, "objective": usual_objective(reverse, lm)}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self._check_models()
         if self.n_best > 1 and self.output_type == "text":
             raise ValueError(f"n_best {self.n_best} needs --output-type nbest or json")
         if self._usual_decoder() in ("beam", "rerank") and self.n_best > self._beam():
@@ -192,6 +214,13 @@ class TranslateConfig(Settings):
             if given and "rerank" not in (self.decoder, self.init):
                 raise ValueError(f"{name} goes with --decoder rerank or --init rerank")
         return self
+
+    def _check_models(self) -> None:
+        if self.model is not None and self.forward is not None:
+            raise ValueError("give --model or --forward, not both")
+        for name in ("reverse", "source_language", "target_language"):
+            if self.forward is None and getattr(self, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} goes with --forward")
 
     def _check_starts(self, relaxed: bool) -> None:
         starts = self.starts or 1

@@ -33,6 +33,7 @@ from simplexity.relax.tokens import Hard, Soft, harden, lengths
 from simplexity.relax.updates import Update
 from simplexity.terms.likelihood import LikelihoodEnergy
 from simplexity.terms.mix import MixEnergy, PerWordEnergy
+from simplexity.terms.through_text import ThroughTextEnergy
 
 
 class Proposals(Protocol):
@@ -148,6 +149,10 @@ def outlook(energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Tensor, 
 def readers(energy: MixEnergy) -> list[LikelihoodEnergy]:
     """The terms that read the target along, and so predict its words."""
     bare = [term.energy if isinstance(term, PerWordEnergy) else term for term in energy.energies]
+    bare = [
+        term.inner if isinstance(term, ThroughTextEnergy) and term.bridge.same else term
+        for term in bare
+    ]
     return [term for term in bare if isinstance(term, LikelihoodEnergy)]
 
 

@@ -21,6 +21,7 @@ from simplexity.errors import SimplexityError
 from simplexity.models import attention
 from simplexity.models.adapters import AttentionalSeq2Seq
 from simplexity.models.huggingface import adapt
+from simplexity.models.language_model import Fluency
 from simplexity.models.packed import read_network
 from simplexity.models.seq2seq import RightToLeft, Seq2Seq
 from simplexity.text.vocabulary import BOS, PAD, UNK, Vocabulary, first_difference, load_vocabulary
@@ -61,15 +62,35 @@ class Member:
 
 @dataclass(frozen=True)
 class Family:
-    """The models of one language pair that are found in a directory."""
+    """The models of one language pair that are found in a directory.
+
+    lm: a language model of the target language. With `through_text` members may have vocabularies
+    of their own, and what is scored is the text of strings.
+    """
 
     directory: Path
     members: dict[MemberName, Member]
+    lm: Fluency | None = None
+    through_text: bool = False
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self.members.values())
 
+    def fluency(self) -> Fluency:
+        """The language model."""
+        if self.lm is None:
+            raise SimplexityError(
+                "The objective has a part for lm, but there is no language model; give one with "
+                "--lm."
+            )
+        return self.lm
+
     def __getitem__(self, name: MemberName) -> Member:
+        if name not in self.members and self.through_text:
+            raise SimplexityError(
+                f"There is no {name} model beside {self.directory}; give one with --{name}, or "
+                "choose an objective without it."
+            )
         if name not in self.members:
             there = ", ".join(self.members)
             raise SimplexityError(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
 from simplexity.errors import SimplexityError
@@ -18,7 +15,8 @@ from simplexity.models.picked import WordScores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
 from simplexity.models.probes import probe
 from simplexity.models.seq2seq import Direction
-from simplexity.relax.tokens import Hard, Tokens, harden, lengths, presence, restrict
+from simplexity.models.soft_inputs import embedding, expected_embeddings, frame
+from simplexity.relax.tokens import Hard, Tokens, lengths, restrict
 
 UNLIMITED = 1_000_000
 """Words that a model with relative positions can read: more than anyone will ask for."""
@@ -123,7 +121,7 @@ class HuggingFaceSeq2Seq:
             )
         encoder = self.model.get_encoder()
         ids, mask = frame(source, self.source_prefix, self.source_suffix, self.pad)
-        with expected_embeddings(encoder.get_input_embeddings(), source, len(self.source_prefix)):
+        with expected_embeddings(embedding(encoder), source, len(self.source_prefix)):
             found = encoder(input_ids=ids, attention_mask=mask.long())
         return Memory(found.last_hidden_state, mask)
 
@@ -132,7 +130,7 @@ class HuggingFaceSeq2Seq:
     ) -> Predictions:
         """Score all positions of the target, and its end, in one pass."""
         ids, _ = frame(target, self.target_prefix, (), self.pad)
-        layer, start = self.model.get_decoder().get_input_embeddings(), len(self.target_prefix)
+        layer, start = embedding(self.model.get_decoder()), len(self.target_prefix)
         with expected_embeddings(layer, target, start):
             logits = self._decode(memory, ids, use_cache=False).logits[:, start - 1 :]
         if within is not None:
@@ -166,62 +164,13 @@ class HuggingFaceSeq2Seq:
         self, memory: Memory, ids: Tensor, use_cache: bool, past_key_values: Any = None
     ) -> Any:
         return self.model(
+            input_ids=memory.mask.long(),  # not read, but without it FSMT does not hide the future
             encoder_outputs=BaseModelOutput(last_hidden_state=memory.states),
             attention_mask=memory.mask.long(),
             decoder_input_ids=ids,
             past_key_values=past_key_values,
             use_cache=use_cache,
         )
-
-
-def frame(
-    tokens: Tokens, prefix: tuple[int, ...], suffix: tuple[int, ...], pad: int
-) -> tuple[Tensor, Tensor]:
-    """Ids and mask of the sentences between prefix and suffix; padding stays on the right.
-
-    Soft positions show their likeliest word; only their embedding counts.
-    """
-    if presence(tokens) is not None:
-        raise SimplexityError(
-            "Models of transformers cannot read strings of relaxed length; use --lengths predicted."
-        )
-    hard = tokens if isinstance(tokens, Hard) else harden(tokens)
-    batch, device = len(hard.ids), hard.ids.device
-    before = torch.tensor(prefix, dtype=torch.long, device=device).expand(batch, -1)
-    after = torch.tensor(suffix, dtype=torch.long, device=device).expand(batch, -1)
-    words = F.pad(hard.ids.masked_fill(~hard.mask, pad), (0, len(suffix)), value=pad)
-    place = torch.arange(len(suffix), device=device) + lengths(hard)[:, None]
-    ids = torch.cat([before, words.scatter(1, place, after)], 1)
-    real = len(prefix) + lengths(hard) + len(suffix)
-    return ids, torch.arange(ids.shape[1], device=device) < real[:, None]
-
-
-@contextmanager
-def expected_embeddings(layer: nn.Module, tokens: Tokens, offset: int) -> Iterator[None]:
-    """While open, `layer` answers soft positions with their expected embedding (section 3).
-
-    The layer itself embeds the support, so whatever it does to a word it does to the mixture. Hard
-    tokens and the boundaries around the words, `offset` of them before, keep their own embedding.
-    """
-    if isinstance(tokens, Hard):
-        yield
-        return
-    support = tokens.support
-    if support is None:
-        support = torch.arange(tokens.probs.shape[-1], device=tokens.probs.device)
-    table = layer(support)
-    mixed = tokens.probs.to(table.dtype) @ table
-
-    def answer(_layer: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-        after = output.shape[1] - offset - mixed.shape[1]
-        free = F.pad(tokens.mask, (offset, after))[..., None]
-        return torch.where(free, F.pad(mixed, (0, 0, offset, after)), output)
-
-    hook = layer.register_forward_hook(answer)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def adapt(
@@ -257,10 +206,11 @@ def adapt(
         target_prefix=prefix,
         pad=eos if pad is None else pad,
         eos=eos,
-        banned=tuple(sorted((forbidden(model) | {*banned, *prefix}) - {eos})),
+        banned=tuple(sorted(forbidden(model) | {*banned, *prefix, eos})),
         vocabulary_size=len(model.get_output_embeddings().weight),
-        max_source=positions(model.get_encoder()) - len(source_prefix) - len(suffix),
-        max_length=positions(model.get_decoder()) - len(prefix),
+        max_source=positions(model.get_encoder(), "encoder") - len(source_prefix) - len(suffix),
+        # One place is left for the gap behind the last word, which edits look into.
+        max_length=positions(model.get_decoder(), "decoder") - len(prefix) - 1,
     )
     probe(adapter)
     return adapter
@@ -281,8 +231,12 @@ def special(model: Any, name: str) -> int | None:
 
 
 def opening(model: Any) -> tuple[int, ...]:
-    """The decoder's start, and the word that every translation is forced to begin with."""
+    """The decoder's start, and the word that every translation is forced to begin with.
+
+    Without a start of its own a decoder begins with the beginning of sentences, as in `generate`.
+    """
     start = special(model, "decoder_start_token_id")
+    start = special(model, "bos_token_id") if start is None else start
     if start is None:
         raise SimplexityError(
             f"The configuration of {type(model).__name__} has no decoder_start_token_id; set it."
@@ -291,10 +245,11 @@ def opening(model: Any) -> tuple[int, ...]:
     return (start,) if forced is None else (start, forced)
 
 
-def positions(side: Any) -> int:
-    """Most ids that an encoder or decoder can read."""
+def positions(side: Any, name: str) -> int:
+    """Most ids that an encoder or decoder can read; some families say it by its name."""
     config = getattr(side, "config", None)
-    return int(getattr(config, "max_position_embeddings", UNLIMITED))
+    own = getattr(config, f"max_{name}_position_embeddings", UNLIMITED)
+    return int(getattr(config, "max_position_embeddings", own))
 
 
 def forbidden(model: Any) -> set[int]:
