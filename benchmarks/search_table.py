@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,19 @@ BLEU = metric_named("bleu", "13a")
 YARDSTICK = "rerank 100"
 SIZES = (5, 10, 20, 50, 100, 200)
 BUDGETS = (20, 40, 80, 160, 320)
-EDITS: dict[str, Any] = {"decoder": "edits", "beam_size": 10}
+EDITS: dict[str, Any] = {"decoder": "edits"}
 ABLATIONS: dict[str, dict[str, Any]] = {
-    "no descent": {"iterations": 0},
+    "with a descent": {"iterations": 2},
     "descent alone": {"substitutions": 0, "insertions": 0, "deletions": 0, "iterations": 8},
     "no substitutions": {"substitutions": 0},
     "no insertions": {"insertions": 0},
     "no deletions": {"deletions": 0},
     "lengths kept": {"insertions": 0, "deletions": 0},
-    "relaxed lengths": {"lengths": "relaxed"},
-    "one start": {"starts": 1},
+    "predicted lengths": {"lengths": "predicted"},
+    "starts alone": {"rounds": 0},
+    "beam 5": {"beam_size": 5},
+    "beam 100": {"beam_size": 100},
+    "one start": {"beam_size": 5, "starts": 1},
     "patience 1": {"patience": 1},
     "all words, fp32": {"exact": True},
 }
@@ -206,6 +210,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="results, without suffix")
     parser.add_argument("--objective", default="joint")
     parser.add_argument("--groups", default="lists,samples,budgets,edits")
+    parser.add_argument("--only", help="of these the systems whose names hold this pattern")
     parser.add_argument("--limit", type=int, help="so many sentences only")
     parser.add_argument("--part", type=int, default=250, help="sentences given in a turn")
     given = parser.parse_args()
@@ -215,6 +220,9 @@ def main() -> None:
     lines = list(read_lines(given.source))[: given.limit]
     references = list(read_lines(given.reference))[: given.limit]
     chosen = systems(set(given.groups.split(",")))
+    if given.only:
+        always = ("beam-5", YARDSTICK)
+        chosen = {n: s for n, s in chosen.items() if n in always or re.search(given.only, n)}
     every = {
         name: System(loaded, {"objective": given.objective, **settings})
         for name, settings in chosen.items()

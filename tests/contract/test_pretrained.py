@@ -182,7 +182,7 @@ def test_two_lines_and_a_command(pretrained, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "--model DIRECTORY is missing"),
+        ([], "comes without models"),
         (["-m", "a", "--forward", "b"], "--model or --forward, not both"),
         (["-m", "a", "--reverse", "b"], "--reverse goes with --forward"),
         (["--forward", "a", "--objective", "joint"], "is no directory here"),

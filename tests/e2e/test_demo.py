@@ -29,7 +29,7 @@ def test_it_compares_beam_search_with_joint_descent(
     costs = [[float(cost) for cost in row.split()[-3:]] for row in rows]
     for before, after in zip(costs[::2], costs[1::2], strict=True):
         assert sum(after) <= sum(before) + 0.05  # weights are not quite equal, figures are rounded
-    models = simplexity.load(toy_family, "cpu")
+    models = simplexity.load(toy_family, device="cpu")
     for number, (line, found) in enumerate(zip(lines, models.translate(lines), strict=True)):
         assert line in run.stdout
         assert f"beam   {found.text} " in rows[2 * number]

@@ -89,6 +89,6 @@ def test_pictures_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_same_from_python(run: Run, toy_family: Path) -> None:
-    story = simplexity.load(toy_family, "cpu").explain(SENTENCE, iterations=3)
+    story = simplexity.load(toy_family, device="cpu").explain(SENTENCE, iterations=3)
     lines = list(explained(story, Palette(False), 90))
     assert "\n".join(lines) + "\n" == run("explain", SENTENCE, "--iterations", 3)[1]

@@ -46,7 +46,7 @@ def test_it_translates_nearly_alike(toy_family: Path, packed: Path, toy_corpus: 
     lines = (toy_corpus / "test.xa").read_text().splitlines()
     texts = []
     for directory in (toy_family, packed):
-        found = simplexity.load(directory, "cpu").translate(lines, objective="joint")
+        found = simplexity.load(directory, device="cpu").translate(lines, objective="joint")
         texts.append([hypothesis.text for hypothesis in found])
     same = sum(a == b for a, b in zip(*texts, strict=True))
     assert same >= 0.9 * len(lines)
@@ -137,8 +137,8 @@ def test_without_a_model_the_shipped_one_is_used(
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"ana nap.\n")))
     assert main(["translate", "--quiet"]) == 0
     said = capsys.readouterr().out
-    assert said == simplexity.load(None, "cpu").translate(["ana nap."])[0].text + "\n"
-    assert said == simplexity.load(packed, "cpu").translate(["ana nap."])[0].text + "\n"
+    assert said == simplexity.load(None, device="cpu").translate(["ana nap."])[0].text + "\n"
+    assert said == simplexity.load(packed, device="cpu").translate(["ana nap."])[0].text + "\n"
 
 
 @pytest.mark.parametrize("command", [["translate"], ["score", "-s", "a", "-t", "b"]])

@@ -88,7 +88,7 @@ def _transformer(config: TrainConfig, source_size: int, target_size: int) -> Any
             activation_dropout=0.0,
             activation_function="relu",
             scale_embedding=True,
-            max_position_embeddings=max(512, config.max_length + 1),  # words and their end
+            max_position_embeddings=max(512, config.max_length + 2),  # beginning, words, gap behind
             pad_token_id=PAD,
             bos_token_id=BOS,
             eos_token_id=EOS,
