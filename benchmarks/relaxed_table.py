@@ -11,22 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-import torch
+from setting import add_test_set, machine, read
 
-import simplexity
 from simplexity.api import Loaded
 from simplexity.decode import Hypothesis
 from simplexity.evaluate.metrics import from_sufficient, metric_named, sufficient
 from simplexity.evaluate.significance import approximate_randomisation
-from simplexity.runtime import keep_memory, use_threads
-from simplexity.text.files import read_lines
 
 OBJECTIVES = ("forward", "bidirectional", "bilingual", "joint")
 
@@ -81,21 +75,14 @@ def mean(values: Iterable[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("family")
-    parser.add_argument("source", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--output", type=Path, required=True)
+    add_test_set(parser)
+    parser.add_argument("--limit", type=int, help="so many sentences only")
     parser.add_argument("--decoders", default="eg,sgd")
     parser.add_argument("--starts", default="greedy,beam")
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--limit", type=int)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
-    keep_memory()
-    use_threads(None)
-    loaded = simplexity.load(given.family)
-    lines = list(read_lines(given.source))[: given.limit]
-    references = list(read_lines(given.reference))[: given.limit]
+    loaded, lines, references = read(given, given.limit)
     bleu = metric_named("bleu", "13a")
     extra = dict(pair.split("=", 1) for pair in given.set)
     measure(loaded, lines[:64], {"decoder": "beam"})  # warm up
@@ -116,15 +103,7 @@ def main() -> None:
             test = approximate_randomisation(statistics, baseline, bleu, samples=2000)
             rows[name]["p"] = test.p_value
         print(row(name, rows[name], rows.get("beam-5")), flush=True)
-    machine = {
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "load": os.getloadavg(),
-        "processor": platform.processor() or platform.machine(),
-        "simplexity": simplexity.__version__,
-        "settings": extra,
-    }
-    content = {"machine": machine, "sentences": len(lines), "rows": rows}
+    content = {"machine": {**machine(), "settings": extra}, "sentences": len(lines), "rows": rows}
     given.output.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
     table = [HEADER, *(row(name, found, rows["beam-5"]) for name, found in rows.items())]
     given.output.with_suffix(".md").write_text("\n".join(table) + "\n")

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import simplexity
+from setting import add_test_set, read
+
 from simplexity import build
 from simplexity.api import Loaded
 from simplexity.config import TranslateConfig
@@ -27,12 +28,10 @@ from simplexity.decode import Hypothesis
 from simplexity.evaluate.metrics import average_length, from_sufficient, metric_named, sufficient
 from simplexity.evaluate.significance import approximate_randomisation
 from simplexity.objectives import NAMED
-from simplexity.runtime import keep_memory, use_threads
 from simplexity.search.nbest import NBestLine
 from simplexity.search.nbest_file import Lines, read_lists, with_features
 from simplexity.search.rerank import SOURCE_TOKENS, TOKENS, Rerank
 from simplexity.settings import load_config
-from simplexity.text.files import read_lines
 
 OBJECTIVES = ("bidirectional", "bilingual", "joint")
 BLEU = metric_named("bleu", "13a")
@@ -71,16 +70,10 @@ def improve(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("family")
-    parser.add_argument("source", type=Path)
-    parser.add_argument("reference", type=Path)
+    add_test_set(parser)
     parser.add_argument("--nbest", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
-    keep_memory()
-    use_threads(None)
-    loaded = simplexity.load(given.family)
-    lines, references = list(read_lines(given.source)), list(read_lines(given.reference))
+    loaded, lines, references = read(given)
     lists = in_beam_order(loaded, lines, given.nbest)
     begun = time.perf_counter()
     beam = loaded.translate(lines, decoder="beam")

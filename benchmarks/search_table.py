@@ -20,19 +20,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from chart import chart, panels
+from setting import add_test_set, machine, read
 from turns import NONE, Timing, timed
 
-import simplexity
 from simplexity import build
 from simplexity.api import Loaded
 from simplexity.config import TranslateConfig
@@ -42,9 +39,7 @@ from simplexity.evaluate.metrics import average_length, from_sufficient, metric_
 from simplexity.evaluate.significance import approximate_randomisation
 from simplexity.initialise import Starts
 from simplexity.relax.tokens import pad_batch
-from simplexity.runtime import keep_memory, use_threads
 from simplexity.settings import load_config
-from simplexity.text.files import read_lines
 from simplexity.text.vocabulary import PAD
 
 BLEU = metric_named("bleu", "13a")
@@ -204,21 +199,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("family")
-    parser.add_argument("source", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--output", type=Path, required=True, help="results, without suffix")
+    add_test_set(parser)
+    parser.add_argument("--limit", type=int, help="so many sentences only")
     parser.add_argument("--objective", default="joint")
     parser.add_argument("--groups", default="lists,samples,budgets,edits")
     parser.add_argument("--only", help="of these the systems whose names hold this pattern")
-    parser.add_argument("--limit", type=int, help="so many sentences only")
     parser.add_argument("--part", type=int, default=250, help="sentences given in a turn")
     given = parser.parse_args()
-    keep_memory()
-    use_threads(None)
-    loaded = simplexity.load(given.family)
-    lines = list(read_lines(given.source))[: given.limit]
-    references = list(read_lines(given.reference))[: given.limit]
+    loaded, lines, references = read(given, given.limit)
     chosen = systems(set(given.groups.split(",")))
     if given.only:
         always = ("beam-5", YARDSTICK)
@@ -237,13 +225,7 @@ def main() -> None:
     table = markdown(rows)
     print(table)
     content = {
-        "machine": {
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "load": os.getloadavg(),
-            "processor": platform.processor() or platform.machine(),
-            "simplexity": simplexity.__version__,
-        },
+        "machine": machine(),
         "objective": given.objective,
         "sentences": len(lines),
         "settings": chosen,

@@ -17,9 +17,9 @@ from simplexity import build
 from simplexity.config import TranslateConfig
 from simplexity.decode import Decoder, Hypothesis
 from simplexity.errors import SimplexityError, UsageError
-from simplexity.models.family import Family, Member, MemberName
+from simplexity.models.family import Family
 from simplexity.models.huggingface import HuggingFaceSeq2Seq
-from simplexity.models.pretrained import Languages, joined, load_translator, with_lm
+from simplexity.models.pretrained import Languages, family_of, joined
 from simplexity.objectives import usual_objective
 from simplexity.relax.tokens import pad_batch
 from simplexity.settings import load_config
@@ -75,14 +75,9 @@ class Relaxed:
             if tokenizer is None:
                 tokenizer = AutoTokenizer.from_pretrained(name)
             first = joined(model, tokenizer, "l2r", self.languages, name)
-            members: dict[MemberName, Member] = {"l2r": first}
-            if self.reverse is not None:
-                source, target = self.languages
-                members["reverse"] = load_translator(
-                    self.reverse, "reverse", (target, source), model.device
-                )
-            family = Family(Path(name), members, through_text=True)
-            self.ready[id(model)] = with_lm(family, self.lm, model.device)
+            self.ready[id(model)] = family_of(
+                first, name, self.reverse, self.lm, self.languages, model.device
+            )
         return self.ready[id(model)]
 
     def _decoder(self, family: Family, beams: int) -> Decoder:

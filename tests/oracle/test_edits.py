@@ -10,7 +10,7 @@ import torch
 
 from simplexity.edit.decoder import Budget, EditDecoder
 from simplexity.edit.open_slots import ProposeOpen
-from simplexity.edit.propose import Propose
+from simplexity.edit.propose import Gradient, Propose, Quota
 from simplexity.initialise import FromSearch
 from simplexity.models.adapters import AttentionalSeq2Seq
 from simplexity.models.attention import Attentional, AttentionalConfig
@@ -74,7 +74,7 @@ def decoder(
     return EditDecoder(
         objective=objective,
         initialise=FromSearch(models["l2r"], beam, starts=5),
-        propose=kind(Chain((Scale(1.0), Momentum(0.9))), per_word=per_word),
+        propose=kind(Gradient(Chain((Scale(1.0), Momentum(0.9))), per_word=per_word), Quota()),
         budget=Budget(patience=3),
         words=torch.tensor(list(WORDS)),
         longest=4,

@@ -13,7 +13,7 @@ from simplexity.config import TranslateConfig
 from simplexity.decode import BeamDecoder, Decoder, RelaxedDecoder
 from simplexity.edit.decoder import Budget, EditDecoder
 from simplexity.edit.open_slots import ProposeOpen
-from simplexity.edit.propose import Propose
+from simplexity.edit.propose import Gradient, Propose, Quota
 from simplexity.errors import UsageError
 from simplexity.initialise import FromSearch, Initialise, Lift, Predicted, Smoothed, Uniform
 from simplexity.models.family import MEMBERS, Family, Member, load_family
@@ -188,14 +188,11 @@ def relaxed_decoder(config: TranslateConfig, family: Family) -> RelaxedDecoder:
 
 def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
     """A search with edits, from resolved settings."""
+    precision = config.precision or "fp32"
+    per_word = config.normalise == "length"
     propose = _proposals(config, family)(
-        _update(config),
-        config.substitutions,
-        config.insertions,
-        config.deletions,
-        config.iterations or 0,
-        per_word=config.normalise == "length",
-        precision=config.precision or "fp32",
+        Gradient(_update(config), config.iterations or 0, per_word, precision),
+        Quota(config.substitutions, config.insertions, config.deletions),
     )
     return EditDecoder(
         objective(config, family),
@@ -207,7 +204,7 @@ def edit_decoder(config: TranslateConfig, family: Family) -> EditDecoder:
         family["l2r"].target.decode,
         config.candidates,
         config.checked,
-        config.precision or "fp32",
+        precision,
     )
 
 

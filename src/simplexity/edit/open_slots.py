@@ -11,19 +11,23 @@ any writing into any slot changes, the reverse model included:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simplexity.decode import InPrecision, Precision
-from simplexity.edit.propose import PerString, joined, most_gaining, outlook, own_candidates
+from simplexity.edit.propose import (
+    Gradient,
+    Quota,
+    gains,
+    joined,
+    most_gaining,
+    outlook,
+    own_candidates,
+)
 from simplexity.edit.slots import NOTHING, Edits, read, slots_of
-from simplexity.relax.geometry import ExponentiatedGradient
-from simplexity.relax.optimise import Energy, Iterate, iterates
+from simplexity.relax.optimise import Energy, Iterate
 from simplexity.relax.tokens import Hard, Soft, Tokens, harden, lengths
-from simplexity.relax.updates import Update
 from simplexity.terms.mix import MixEnergy
 
 
@@ -51,73 +55,61 @@ class ProposeOpen:
     that are opened, those of the surest predictions.
     """
 
-    update: Update
-    substitutions: int = 8
-    insertions: int = 4
-    deletions: int = 2
-    descent: int = 2
+    gradient: Gradient
+    quota: Quota
     anchor: float = 0.5
     doubt: float = 0.1
     openings: int = 4
-    per_word: bool = False
-    precision: Precision = "fp32"
 
     def __call__(self, energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Edits, Hard]:
-        device = strings.ids.device.type
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, self.precision == "bf16"):
-            here, gaps = outlook(energy, strings, support)
+        here, gaps = outlook(energy, strings, support, self.gradient.precision)
         table = support.expand(len(strings.ids), -1)
-        point, slot, own = self._lift(strings, table, here.softmax(-1), gaps)
-        scaled = PerString(energy, lengths(strings) + 1) if self.per_word else energy
-        relaxed = InPrecision(OverSlots(scaled), self.precision)
-        steps = iterates(relaxed, point, ExponentiatedGradient(), self.update)
-        first, *later = islice(steps, 1 + self.descent)
-        steps.close()
-        gain = first.grad.gather(-1, own[..., None]) - first.grad
-        gain = gain.scatter(-1, own[..., None], -torch.inf)
-        gain = gain.masked_fill(~point.mask[..., None], -torch.inf)
-        return self._edits(gain, slot, point), self._roundings(strings, slot, later)
+        lifted, standing = self._lift(strings, table, here.softmax(-1), gaps.softmax(-1))
+        slot, mask = self._opened(strings, gaps)
+        probs = lifted.gather(1, slot[..., None].expand(-1, -1, lifted.shape[-1]))
+        nothing = table.new_full((len(table), 1), NOTHING)
+        point = Soft(probs, mask, torch.cat([table, nothing], 1))
+        first, later = self.gradient(OverSlots(energy), strings, point)
+        gain = gains(first.grad, standing.gather(1, slot), mask)
+        return self._edits(gain, slot, point), self._roundings(strings, later)
 
     def _lift(
         self, strings: Hard, table: Tensor, here: Tensor, gaps: Tensor
-    ) -> tuple[Soft, Tensor, Tensor]:
-        """The point, the slot behind each of its positions, and the candidate that stands there."""
+    ) -> tuple[Tensor, Tensor]:
+        """A distribution for every slot, and the candidate that stands there."""
         words = table.shape[1]
         own, known = own_candidates(strings, table)
         slots = slots_of(strings)
-        filled = slots != NOTHING
         expected = gaps.new_zeros((*slots.shape, words + 1))
-        expected[:, 0::2, :-1], expected[:, 0::2, -1] = (
-            self.doubt * gaps.softmax(-1),
-            1 - self.doubt,
-        )
-        expected[:, 1::2, :-1], expected[:, 1::2, -1] = (1 - self.doubt) * here, self.doubt
+        expected[:, 0::2, :-1] = self.doubt * gaps
+        expected[:, 0::2, -1] = 1 - self.doubt
+        expected[:, 1::2, :-1] = (1 - self.doubt) * here
+        expected[:, 1::2, -1] = self.doubt
         standing = torch.full_like(slots, words)
         standing[:, 1::2] = own
         kept = torch.full_like(slots, self.anchor, dtype=expected.dtype)
         kept[:, 1::2] *= known
-        lifted = kept[..., None] * F.one_hot(standing, words + 1) + (1 - kept[..., None]) * expected
-        # The gaps that are opened, and all words, in reading order.
-        place = torch.arange(gaps.shape[1], device=gaps.device)
-        sure = gaps.amax(-1).masked_fill(place > lengths(strings)[:, None], -torch.inf)
+        kept = kept[..., None]
+        return kept * F.one_hot(standing, words + 1) + (1 - kept) * expected, standing
+
+    def _opened(self, strings: Hard, gaps: Tensor) -> tuple[Tensor, Tensor]:
+        """The slots of all words and of the gaps that are opened, in order; which are real."""
+        outside = torch.arange(gaps.shape[1], device=gaps.device) > lengths(strings)[:, None]
+        sure = gaps.amax(-1).masked_fill(outside, -torch.inf)
         opened = sure.topk(min(self.openings, sure.shape[1])).indices
-        kept_slot = filled.scatter(1, 2 * opened, True)
-        kept_slot[:, 0::2] &= place <= lengths(strings)[:, None]
-        order = (~kept_slot).long().argsort(dim=1, stable=True)[:, : int(kept_slot.sum(1).max())]
-        mask = kept_slot.gather(1, order)
-        nothing = table.new_full((len(table), 1), NOTHING)
-        support = torch.cat([table, nothing], 1)
-        probs = lifted.gather(1, order[..., None].expand(-1, -1, words + 1))
-        return Soft(probs, mask, support), order, standing.gather(1, order)
+        real = (slots_of(strings) != NOTHING).scatter(1, 2 * opened, True)
+        real[:, 0::2] &= ~outside
+        slot = (~real).long().argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
+        return slot, real.gather(1, slot)
 
     def _edits(self, gain: Tensor, slot: Tensor, point: Soft) -> Edits:
         assert point.support is not None
         gap = (slot % 2 == 0)[..., None]
         nothing = torch.arange(gain.shape[-1], device=gain.device) == gain.shape[-1] - 1
         kinds = (
-            (~gap & ~nothing, self.substitutions),
-            (gap & ~nothing, self.insertions),
-            (~gap & nothing, self.deletions),
+            (~gap & ~nothing, self.quota.substitutions),
+            (gap & ~nothing, self.quota.insertions),
+            (~gap & nothing, self.quota.deletions),
         )
         return joined(
             *(
@@ -126,7 +118,7 @@ class ProposeOpen:
             )
         )
 
-    def _roundings(self, strings: Hard, slot: Tensor, later: list[Iterate]) -> Hard:
+    def _roundings(self, strings: Hard, later: list[Iterate]) -> Hard:
         """What the steps of the descent round to, as strings."""
         length = strings.ids.shape[1] + self.openings
         found = []

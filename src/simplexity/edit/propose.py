@@ -28,7 +28,7 @@ from simplexity.decode import InPrecision, Precision
 from simplexity.edit.slots import NOTHING, Edits
 from simplexity.initialise import own_and_likeliest
 from simplexity.relax.geometry import ExponentiatedGradient
-from simplexity.relax.optimise import Energy, iterates
+from simplexity.relax.optimise import Energy, Iterate, iterates
 from simplexity.relax.tokens import Hard, Soft, harden, lengths
 from simplexity.relax.updates import Update
 from simplexity.terms.likelihood import LikelihoodEnergy
@@ -48,46 +48,60 @@ class Proposals(Protocol):
 
 
 @dataclass(frozen=True)
-class Propose:
-    """Choose so many substitutions, insertions and deletions by the relaxed objective.
+class Quota:
+    """How many edits of each kind are proposed for a string."""
 
-    anchor: how much of the point is the string itself, the rest being the models' predictions.
-    descent: iterations of exponentiated gradient from there; every string that they round to is
-    proposed as a whole, which changes many words at once. per_word: costs are divided by length,
-    which its steps must not be.
-    """
-
-    update: Update
     substitutions: int = 8
     insertions: int = 4
     deletions: int = 2
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The relaxed objective near a string: a gradient, and the first iterates of a descent.
+
+    descent: iterations of exponentiated gradient; every string that they round to is proposed as a
+    whole, which changes many words at once. per_word: costs are divided by length, which its steps
+    must not be.
+    """
+
+    update: Update
     descent: int = 2
-    anchor: float = 0.5
     per_word: bool = False
     precision: Precision = "fp32"
 
-    def __call__(self, energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Edits, Hard]:
-        with (
-            torch.no_grad(),
-            torch.autocast(
-                strings.ids.device.type, torch.bfloat16, enabled=self.precision == "bf16"
-            ),
-        ):
-            here, gaps = outlook(energy, strings, support)
-        table = support.expand(len(strings.ids), -1)
-        own, known = own_candidates(strings, table)
-        kept = self.anchor * known[..., None]
-        lifted = kept * F.one_hot(own, table.shape[1]) + (1 - kept) * here.softmax(-1)
-        point = Soft(lifted, strings.mask, support)
+    def __call__(self, energy: Energy, strings: Hard, point: Soft) -> tuple[Iterate, list[Iterate]]:
+        """The iterate at this point near the strings, and those of the descent from there."""
         scaled = PerString(energy, lengths(strings) + 1) if self.per_word else energy
         relaxed = InPrecision(scaled, self.precision)
         steps = iterates(relaxed, point, ExponentiatedGradient(), self.update)
         first, *later = islice(steps, 1 + self.descent)
         steps.close()
+        return first, later
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Choose substitutions by the gradient, insertions and deletions by predictions.
+
+    anchor: how much of the point is the string itself, the rest being the models' predictions.
+    """
+
+    gradient: Gradient
+    quota: Quota
+    anchor: float = 0.5
+
+    def __call__(self, energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Edits, Hard]:
+        here, gaps = outlook(energy, strings, support, self.gradient.precision)
+        table = support.expand(len(strings.ids), -1)
+        own, known = own_candidates(strings, table)
+        kept = self.anchor * known[..., None]
+        lifted = kept * F.one_hot(own, table.shape[1]) + (1 - kept) * here.softmax(-1)
+        first, later = self.gradient(energy, strings, Soft(lifted, strings.mask, support))
         edits = joined(
-            substitutions(first.grad, own, strings, table, self.substitutions),
-            insertions(gaps, strings, table, self.insertions),
-            deletions(here, own, strings, self.deletions),
+            substitutions(first.grad, own, strings, table, self.quota.substitutions),
+            insertions(gaps, strings, table, self.quota.insertions),
+            deletions(here, own, strings, self.quota.deletions),
         )
         rounded = [harden(iterate.y).ids for iterate in later]
         whole = torch.stack(rounded, 1) if rounded else strings.ids[:, None][:, :0]
@@ -130,7 +144,10 @@ def shortlist(
     return own_and_likeliest(expected, own, words, size)
 
 
-def outlook(energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Tensor, Tensor]:
+@torch.no_grad()
+def outlook(
+    energy: MixEnergy, strings: Hard, support: Tensor, precision: Precision = "fp32"
+) -> tuple[Tensor, Tensor]:
     """What the reading models expect at the words and in the gaps of each string.
 
     Mean of log p over the models, at the words [rows, length, candidates] and in the gaps [rows,
@@ -139,8 +156,10 @@ def outlook(energy: MixEnergy, strings: Hard, support: Tensor) -> tuple[Tensor, 
     # One free column behind the longest string: there stands what is expected after the last word.
     room = Hard(F.pad(strings.ids, (0, 1)), F.pad(strings.mask, (0, 1)))
     here, gaps = [], []
+    half = precision == "bf16"
     for reader in readers(energy):
-        log_p = reader.model.log_probs(reader.memory, room, support).words
+        with torch.autocast(strings.ids.device.type, torch.bfloat16, enabled=half):
+            log_p = reader.model.log_probs(reader.memory, room, support).words
         here.append(log_p[:, :-1])
         gaps.append(log_p if reader.model.direction == "l2r" else _before(log_p, lengths(strings)))
     return torch.stack(here).mean(0), torch.stack(gaps).mean(0)
@@ -175,10 +194,16 @@ def own_candidates(strings: Hard, support: Tensor) -> tuple[Tensor, Tensor]:
 
 def substitutions(grad: Tensor, own: Tensor, strings: Hard, support: Tensor, number: int) -> Edits:
     """The words whose exchange lowers the objective most, to first order."""
+    place = 2 * torch.arange(grad.shape[1], device=grad.device) + 1
+    slot = place.expand(len(grad), -1)
+    return most_gaining(gains(grad, own, strings.mask), slot, support, number)
+
+
+def gains(grad: Tensor, own: Tensor, mask: Tensor) -> Tensor:
+    """What each candidate takes off in place of the own one, to first order; no own, no padding."""
     gain = grad.gather(-1, own[..., None]) - grad
     gain = gain.scatter(-1, own[..., None], -torch.inf)
-    gain = gain.masked_fill(~strings.mask[..., None], -torch.inf)
-    return most_gaining(gain, word_slots(gain), support, number)
+    return gain.masked_fill(~mask[..., None], -torch.inf)
 
 
 def insertions(gaps: Tensor, strings: Hard, support: Tensor, number: int) -> Edits:
@@ -202,12 +227,6 @@ def most_gaining(gain: Tensor, slot: Tensor, support: Tensor, number: int) -> Ed
     value, index = gain.flatten(1).topk(min(number, gain[0].numel()))
     word = support.gather(1, index % candidates)
     return Edits(slot.gather(1, index // candidates), word, value.isfinite())
-
-
-def word_slots(values: Tensor) -> Tensor:
-    """The slots of the words of strings [rows, length]."""
-    place = 2 * torch.arange(values.shape[1], device=values.device) + 1
-    return place.expand(len(values), -1)
 
 
 def joined(*edits: Edits) -> Edits:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simplexity.errors import SimplexityError
-from simplexity.models.huggingface import UNLIMITED, special
+from simplexity.models.huggingface import UNLIMITED, end_of, special
 from simplexity.models.predictions import Predictions, split_end
 from simplexity.models.probes import close, refusing, spread, vertex
 from simplexity.models.soft_inputs import embedding, expected_embeddings, frame
@@ -51,9 +51,7 @@ def adapt_causal(model: Any) -> CausalLM:
     if getattr(model.config, "is_encoder_decoder", False):
         raise SimplexityError(f"{name} translates; a language model has no encoder.")
     model.eval().requires_grad_(False)
-    end = special(model, "eos_token_id")
-    if end is None:
-        raise SimplexityError(f"The configuration of {name} has no eos_token_id; set it.")
+    end = end_of(model, name)
     begin = special(model, "bos_token_id")
     positions = int(getattr(model.config, "max_position_embeddings", UNLIMITED))
     adapter = CausalLM(model, end if begin is None else begin, end, positions - 1)

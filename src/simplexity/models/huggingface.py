@@ -193,9 +193,7 @@ def adapt(
     if not getattr(model.config, "is_encoder_decoder", False):
         raise SimplexityError(f"{name} is no encoder-decoder; it cannot score translations.")
     model.eval().requires_grad_(False)
-    eos = special(model, "eos_token_id")
-    if eos is None:
-        raise SimplexityError(f"The configuration of {name} has no eos_token_id; set it.")
+    eos = end_of(model, name)
     pad = special(model, "pad_token_id")
     suffix = (eos,) if source_suffix is None else source_suffix
     prefix = opening(model) if target_prefix is None else target_prefix
@@ -231,18 +229,28 @@ def special(model: Any, name: str) -> int | None:
 
 
 def opening(model: Any) -> tuple[int, ...]:
-    """The decoder's start, and the word that every translation is forced to begin with.
-
-    Without a start of its own a decoder begins with the beginning of sentences, as in `generate`.
-    """
-    start = special(model, "decoder_start_token_id")
-    start = special(model, "bos_token_id") if start is None else start
+    """The decoder's start, and the word that every translation is forced to begin with."""
+    start = decoder_start(model)
     if start is None:
         raise SimplexityError(
             f"The configuration of {type(model).__name__} has no decoder_start_token_id; set it."
         )
     forced = special(model, "forced_bos_token_id")
     return (start,) if forced is None else (start, forced)
+
+
+def decoder_start(model: Any) -> int | None:
+    """What a decoder begins with: its own start, or the beginning of sentences as in `generate`."""
+    start = special(model, "decoder_start_token_id")
+    return special(model, "bos_token_id") if start is None else start
+
+
+def end_of(model: Any, name: str) -> int:
+    """What ends a sentence, without which no string has a score."""
+    end = special(model, "eos_token_id")
+    if end is None:
+        raise SimplexityError(f"The configuration of {name} has no eos_token_id; set it.")
+    return end
 
 
 def positions(side: Any, name: str) -> int:

@@ -28,7 +28,7 @@ from simplexity.errors import SimplexityError, UsageError
 from simplexity.models.arpa import ngrams
 from simplexity.models.causal import adapt_causal
 from simplexity.models.family import CARD, Family, Member, MemberName, load_member, weights_hash
-from simplexity.models.huggingface import adapt, special
+from simplexity.models.huggingface import adapt, decoder_start, special
 from simplexity.models.language_model import Fluency
 from simplexity.models.tokenizer import Remembering, TokenizerVocabulary
 from simplexity.text.arpa import arpa_vocabulary, read_arpa
@@ -67,11 +67,23 @@ def load_pair(
     """A family of models that need not share anything but the two languages."""
     first = load_translator(forward, "l2r", languages, device)
     first = replace(first, source=Remembering(first.source))
+    return family_of(first, forward, reverse, lm, languages, device)
+
+
+def family_of(
+    first: Member,
+    name: str | Path,
+    reverse: str | Path | None,
+    lm: str | Path | None,
+    languages: Languages,
+    device: torch.device | str,
+) -> Family:
+    """A loaded forward model of this name with the models that are to stand beside it."""
     members: dict[MemberName, Member] = {"l2r": first}
     if reverse is not None:
         source, target = languages
         members["reverse"] = load_translator(reverse, "reverse", (target, source), device)
-    return with_lm(Family(Path(forward), members, through_text=True), lm, device)
+    return with_lm(Family(Path(name), members, through_text=True), lm, device)
 
 
 def with_lm(family: Family, lm: str | Path | None, device: torch.device | str) -> Family:
@@ -90,12 +102,7 @@ def load_translator(
     """A translation model: one of ours by its directory, any of transformers' by its name."""
     if (Path(name) / CARD).exists():
         return replace(load_member(Path(name), device), name=member)
-    with explained(name):
-        local = not (Path(name).is_dir() or hub_is_there())
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            name, dtype=torch.float32, local_files_only=local
-        )
+    model, tokenizer = fetched(AutoModelForSeq2SeqLM, name)
     return joined(model.to(device), tokenizer, member, languages, str(name))
 
 
@@ -129,13 +136,17 @@ def load_fluency(
     if str(name).endswith(ARPA):
         arpa = read_arpa(Path(name))
         return Fluency(ngrams(arpa, device), arpa_vocabulary(arpa, target))
+    model, tokenizer = fetched(AutoModelForCausalLM, name)
+    return Fluency(adapt_causal(model.to(device)), TokenizerVocabulary(tokenizer, "target"))
+
+
+def fetched(kind: Any, name: str | Path) -> tuple[Any, Any]:
+    """A model of this kind and its tokenizer, by name or directory."""
     with explained(name):
         local = not (Path(name).is_dir() or hub_is_there())
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
-        model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=torch.float32, local_files_only=local
-        )
-    return Fluency(adapt_causal(model.to(device)), TokenizerVocabulary(tokenizer, "target"))
+        model = kind.from_pretrained(name, dtype=torch.float32, local_files_only=local)
+    return model, tokenizer
 
 
 def hub_is_there() -> bool:
@@ -179,8 +190,7 @@ def boundaries(model: Any, tokenizer: Any, languages: Languages, name: str) -> B
     task = set_languages(model, tokenizer, languages, name)
     before, after = around(tokenizer, "source")
     opening, closing = around(tokenizer, "target")
-    start = special(model, "decoder_start_token_id")
-    start = special(model, "bos_token_id") if start is None else start
+    start = decoder_start(model)
     end = special(model, "eos_token_id")
     # mBART's first targets end with their language, and its decoder starts with it.
     codes = tuple(number for number in closing if number != end)

@@ -262,11 +262,21 @@ def _collect(finished: list[_Beam], n_best: int, backwards: bool) -> Found:
     pool = _Pool(
         *(torch.cat([getattr(p, field.name) for p in pools])[order] for field in fields(_Pool))
     )
-    exists = pool.score[:, :n_best] > -torch.inf
-    length = pool.length[:, :n_best] * exists
+    ids, length, log_prob, score = (
+        field[:, :n_best] for field in (pool.ids, pool.length, pool.log_prob, pool.score)
+    )
+    return as_found(ids, length, log_prob, score, backwards)
+
+
+def as_found(
+    ids: Tensor, length: Tensor, log_prob: Tensor, score: Tensor, backwards: bool
+) -> Found:
+    """Strings [batch, n_best, words] in reading order; a score of -inf stands for none."""
+    exists = score > -torch.inf
+    length = length * exists
     longest = int(length.max())
     mask = torch.arange(longest, device=length.device) < length[..., None]
-    ids = pool.ids[:, :n_best, :longest].masked_fill(~mask, 0)
+    ids = ids[..., :longest].masked_fill(~mask, 0)
     if backwards:
         ids = flip(ids.flatten(0, 1), mask.flatten(0, 1)).view_as(ids)
-    return Found(ids, mask, pool.log_prob[:, :n_best], pool.score[:, :n_best], exists.sum(1))
+    return Found(ids, mask, log_prob, score, exists.sum(1))

@@ -6,11 +6,10 @@ from zlib import crc32
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from simplexity.models.seq2seq import Seq2Seq
-from simplexity.relax.tokens import Hard, flip, unpad
-from simplexity.search.beam import BeamSettings, Found, banned_words, word_limits
+from simplexity.relax.tokens import Hard, unpad
+from simplexity.search.beam import BeamSettings, Found, as_found, banned_words, word_limits
 
 
 @torch.no_grad()
@@ -71,14 +70,5 @@ def _ranked(
     score = log_prob / (length + 1) ** settings.length_penalty
     score, order = score.sort(dim=1, descending=True, stable=True)
     score, order = score[:, : settings.n_best], order[:, : settings.n_best]
-    length = length.gather(1, order)
-    longest = int(length.max())
-    mask = torch.arange(longest, device=length.device) < length[..., None]
-    ids = F.pad(ids, (0, 1))[..., :longest]
-    ids = ids.gather(1, order[..., None].expand(-1, -1, ids.shape[-1])).masked_fill(~mask, 0)
-    if backwards:
-        ids = flip(ids.flatten(0, 1), mask.flatten(0, 1)).view_as(ids)
-    exists = (score > -torch.inf).sum(1)
-    return Found(
-        ids, mask & (score > -torch.inf)[..., None], log_prob.gather(1, order), score, exists
-    )
+    ids = ids.gather(1, order[..., None].expand(-1, -1, ids.shape[-1]))
+    return as_found(ids, length.gather(1, order), log_prob.gather(1, order), score, backwards)
