@@ -115,7 +115,8 @@ class RelaxedDecoder:
         starts = starts or self.initialise(source)
         bound = self.objective.bind(source)
         energy = bound.select(starts.owner)
-        point = self.lift(source, starts, self.support)
+        with working(self.precision, source.mask.device):
+            point = self.lift(source, starts, self.support)
         descent = iterates(
             InPrecision(energy, self.precision), point, self.geometry, self.update, self.search
         )
@@ -178,6 +179,11 @@ class RelaxedDecoder:
         ]
 
 
+def working(precision: Precision, device: torch.device) -> torch.autocast:
+    """Within, matrix products are made in this precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+
+
 @dataclass(frozen=True)
 class InPrecision:
     """The same energy, its matrix products in bfloat16 if so wished, its costs in single precision.
@@ -189,8 +195,7 @@ class InPrecision:
     precision: Precision
 
     def __call__(self, y: Tokens) -> Tensor:
-        half = self.precision == "bf16"
-        with torch.autocast(y.mask.device.type, torch.bfloat16, enabled=half):
+        with working(self.precision, y.mask.device):
             return self.energy(y)
 
     def select(self, rows: Tensor) -> InPrecision:

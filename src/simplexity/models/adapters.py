@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simplexity.models.attention import TINY, Attentional, AttentionalMemory, DecoderState
+from simplexity.models.attention import Attentional
 from simplexity.models.gaps import last_words
 from simplexity.models.picked import WordScores, picked_log_probs, word_scores
 from simplexity.models.predictions import Predictions, log_softmax, split_end
+from simplexity.models.recurrence import TINY, AttentionalMemory, DecoderState
 from simplexity.models.seq2seq import Direction
 from simplexity.relax.tokens import Hard, Tokens, embed, lengths, presence
 
@@ -112,9 +113,9 @@ class AttentionalSeq2Seq:
             begin = self.network.config.bos_token_id
             ids = torch.full((len(state.output),), begin, device=self.device)
         words = self.network.target_embedding(ids)
-        gates = self.network.word_gates(words)
-        state, context = self.network.advance(memory, state, gates)
-        hidden = self.network.readout_of(context, words, state.output[:, -1])
+        word = self.network.of_words(memory.cell, words)
+        state, share = self.network.advance(memory, state, word)
+        hidden = self.network.readout_of(memory.cell, share, state.output[:, -1])
         return state, log_softmax(self.network.output(hidden))
 
 

@@ -12,8 +12,7 @@ the other; all that does not depend on the recurrence is done for all positions 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +21,15 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, PretrainedConfig, Pr
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from simplexity.models.gaps import lstm_past_gaps
+from simplexity.models.recurrence import (
+    TINY,
+    AttentionalMemory,
+    Cell,
+    DecoderState,
+    single,
+    tanh,
+)
 from simplexity.relax.tokens import flip
-
-TINY = 1e-9
-"""The least presence of a position that attention can tell from none."""
 
 
 class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
@@ -65,53 +69,6 @@ class AttentionalConfig(PretrainedConfig):  # type: ignore[misc]
         ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id}
         ids |= {"eos_token_id": eos_token_id, "decoder_start_token_id": bos_token_id}
         super().__init__(**{**ids, **fixed, **others})
-
-
-@dataclass(frozen=True)
-class AttentionalMemory:
-    """An encoded batch: h_j, U h_j, and where the decoder starts."""
-
-    states: Tensor
-    keys: Tensor
-    mask: Tensor
-    start: DecoderState
-    log_presence: Tensor | None = None
-    """log of the probability that a word stands at each position, where some may be empty."""
-
-    def select(self, rows: Tensor) -> AttentionalMemory:
-        """The sentences of these rows, in this order."""
-        presence = None if self.log_presence is None else self.log_presence[rows]
-        start = self.start.select(rows)
-        return AttentionalMemory(
-            self.states[rows], self.keys[rows], self.mask[rows], start, presence
-        )
-
-    def in_working_precision(self) -> AttentionalMemory:
-        """The same as autocast would have it: cast once, not at every word."""
-        kind = self.states.device.type
-        if self.states.dtype != torch.float32 or not torch.is_autocast_enabled(kind):
-            return self
-        working = torch.get_autocast_dtype(kind)
-        return replace(self, states=self.states.to(working), keys=self.keys.to(working))
-
-
-@dataclass(frozen=True)
-class DecoderState:
-    """g_i: output and cell of every layer [rows, layers, hidden]."""
-
-    output: Tensor
-    cell: Tensor
-
-    def towards(self, other: DecoderState, share: Tensor) -> DecoderState:
-        """Between this state and another, so far on the way [rows]."""
-        wide = share[:, None, None]
-        return DecoderState(
-            torch.lerp(self.output, other.output, wide), torch.lerp(self.cell, other.cell, wide)
-        )
-
-    def select(self, rows: Tensor) -> DecoderState:
-        """The hypotheses of these rows, in this order."""
-        return DecoderState(self.output[rows], self.cell[rows])
 
 
 class Attentional(PreTrainedModel):  # type: ignore[misc]
@@ -175,7 +132,7 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
             # Each row is reversed within its own length, so padding never comes before a word.
             backwards = flip(states, mask)
             if presence is None:
-                pair = (ahead(states)[0], back(backwards)[0])
+                pair = (outputs_of(ahead, states), outputs_of(back, backwards))
             else:
                 past = lstm_past_gaps(back, backwards, flip(presence, mask))
                 pair = (lstm_past_gaps(ahead, states, presence), past)
@@ -184,48 +141,74 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         share = mask.to(states.dtype) if presence is None else presence
         mean = (share[..., None] * states).sum(1) / share.sum(1, keepdim=True)
         layers = (len(mean), self.config.decoder_layers, self.config.hidden_size)
-        output, cell = torch.tanh(self.start_output(mean)), self.start_cell(mean)
-        # What is carried from word to word stays in single precision at least.
-        carried = torch.promote_types(output.dtype, torch.float32)
-        start = DecoderState(output.view(layers).to(carried), cell.view(layers).to(carried))
+        output, memory_cell = torch.tanh(self.start_output(mean)), self.start_cell(mean)
+        start = DecoderState(single(output).view(layers), single(memory_cell).view(layers))
         log_presence = None if presence is None else presence.clamp_min(TINY).log()
-        return AttentionalMemory(states, self.attention_key(states), mask, start, log_presence)
+        cell, keys = self.cell(), single(2 * self.attention_key(states))
+        values = single(states if self.training else F.linear(states, cell.context))
+        return AttentionalMemory(values, keys, mask, start, cell, log_presence)
 
-    def attend(self, memory: AttentionalMemory, query: Tensor) -> Tensor:
-        """c_i for each of several states a sentence [batch, group, hidden]."""
-        seen = torch.tanh(self.attention_query(query)[:, :, None] + memory.keys[:, None])
-        scores = self.attention_score(seen).squeeze(-1)
+    def cell(self) -> Cell:
+        """The weights of one step, arranged."""
+        sizes = [2 * self.config.hidden_size, self.config.embedding_size, self.config.hidden_size]
+        seen, word, top = torch.split(self.readout.weight, sizes, 1)
+        return Cell(
+            words=torch.cat([self.word_gates.weight, word]),
+            words_bias=torch.cat([self.word_gates.bias, self.readout.bias]),
+            context=torch.cat([self.context_gates.weight, seen]),
+            top=top,
+            query=2 * self.attention_query.weight,
+            score=2 * self.attention_score.weight,
+            recurrent=tuple(cast(Tensor, layer.weight) for layer in self.recurrent_gates),
+            inputs=tuple(cast(Tensor, layer.weight) for layer in self.input_gates),
+            inputs_bias=tuple(cast(Tensor, layer.bias) for layer in self.input_gates),
+        )
+
+    def attend(self, memory: AttentionalMemory, top: Tensor) -> Tensor:
+        """What the context c_i gives to gates and readout; rows in groups by sentence."""
+        cell = memory.cell
+        query = F.linear(top.to(cell.query.dtype), cell.query)
+        groups = query.view(len(memory.mask), -1, 1, query.shape[-1])
+        seen = (groups + memory.keys[:, None]).sigmoid()
+        scores = F.linear(seen.to(cell.score.dtype), cell.score).squeeze(-1)
         if memory.log_presence is not None:
             scores = scores + memory.log_presence[:, None]
         weights = scores.masked_fill(~memory.mask[:, None], -torch.inf).softmax(-1)
-        context: Tensor = weights.to(memory.states.dtype) @ memory.states
-        return context
+        context = (weights.to(memory.values.dtype) @ memory.values).flatten(0, 1)
+        return F.linear(context.to(cell.context.dtype), cell.context) if self.training else context
 
     def advance(
-        self, memory: AttentionalMemory, state: DecoderState, word_gates: Tensor
+        self, memory: AttentionalMemory, state: DecoderState, word: Tensor
     ) -> tuple[DecoderState, Tensor]:
-        """One step of the recurrence: g_{i-1}, y_{i-1} -> g_i, c_i; rows in groups by sentence."""
-        groups = (len(memory.mask), -1, self.config.hidden_size)
-        # A strided query would make the product copy its weights for every sentence.
-        query = state.output[:, -1].contiguous().view(groups)
-        context = self.attend(memory, query).flatten(0, 1)
-        gates = word_gates + self.context_gates(context)
+        """One step of the recurrence: g_{i-1}, y_{i-1} -> g_i; rows in groups by sentence.
+
+        word: what `of_words` says of y_{i-1}. The second answer is what y_{i-1} and c_i give to the
+        readout.
+        """
+        cell, hidden = memory.cell, self.config.hidden_size
+        both = word + self.attend(memory, state.output[:, -1])
+        gates, share = both[:, : 4 * hidden], both[:, 4 * hidden :]
         outputs: list[Tensor] = []
         cells: list[Tensor] = []
-        for layer, recurrent in enumerate(self.recurrent_gates):
+        for layer, recurrent in enumerate(cell.recurrent):
             if layer:
-                gates = self.input_gates[layer - 1](self.dropout(outputs[-1]))
-            gates = gates + recurrent(state.output[:, layer])
-            kept, written, shown, new = gates.chunk(4, -1)
-            cell = state.cell[:, layer] * kept.sigmoid() + written.sigmoid() * new.tanh()
-            outputs.append(shown.sigmoid() * cell.tanh())
-            cells.append(cell)
-        return DecoderState(torch.stack(outputs, 1), torch.stack(cells, 1)), context
+                below = self.dropout(outputs[-1]).to(recurrent.dtype)
+                gates = F.linear(below, cell.inputs[layer - 1], cell.inputs_bias[layer - 1])
+            gates = gates + F.linear(state.output[:, layer].to(recurrent.dtype), recurrent)
+            gates = single(gates)
+            kept, written, shown = gates[:, : 3 * hidden].sigmoid().chunk(3, -1)
+            cells.append(state.cell[:, layer] * kept + written * tanh(gates[:, 3 * hidden :]))
+            outputs.append(shown * tanh(cells[-1]))
+        return DecoderState(torch.stack(outputs, 1), torch.stack(cells, 1)), share
 
-    def readout_of(self, context: Tensor, previous: Tensor, top: Tensor) -> Tensor:
-        """MLP[c_i, y_{i-1}, g_i]: the layer before the output."""
-        hidden = torch.tanh(self.readout(torch.cat([context, previous, top], -1)))
-        kept: Tensor = self.dropout(hidden)
+    def of_words(self, cell: Cell, words: Tensor) -> Tensor:
+        """What embedded words give to gates and readout."""
+        return F.linear(words.to(cell.words.dtype), cell.words, cell.words_bias)
+
+    def readout_of(self, cell: Cell, share: Tensor, top: Tensor) -> Tensor:
+        """MLP[c_i, y_{i-1}, g_i], the layer before the output; the first two come as a share."""
+        hidden = tanh(single(share + F.linear(top.to(cell.top.dtype), cell.top)))
+        kept: Tensor = self.dropout(hidden.to(cell.top.dtype))
         return kept
 
     def read_along(
@@ -237,16 +220,17 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         end, if some may be empty.
         """
         previous, memory = self.dropout(previous), memory.in_working_precision()
-        state, tops, contexts = memory.start, [], []
-        for place, gates in enumerate(self.word_gates(previous).unbind(1)):
-            following, context = self.advance(memory, state, gates)
-            tops.append(following.output[:, -1])
-            contexts.append(context)
-            if presence is None or place == presence.shape[1]:
-                state = following
-            else:
-                state = state.towards(following, presence[:, place])
-        return self.readout_of(torch.stack(contexts, 1), previous, torch.stack(tops, 1))
+        state, tops, shares = memory.start, [], []
+        with torch.autocast(previous.device.type, enabled=False):  # all is cast already
+            for place, word in enumerate(self.of_words(memory.cell, previous).unbind(1)):
+                following, share = self.advance(memory, state, word)
+                tops.append(following.output[:, -1])
+                shares.append(share)
+                if presence is None or place == presence.shape[1]:
+                    state = following
+                else:
+                    state = state.towards(following, presence[:, place])
+            return self.readout_of(memory.cell, torch.stack(shares, 1), torch.stack(tops, 1))
 
     def forward(
         self,
@@ -261,7 +245,16 @@ class Attentional(PreTrainedModel):  # type: ignore[misc]
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
-        return Seq2SeqLMOutput(loss=loss, logits=logits, encoder_last_hidden_state=memory.states)
+        return Seq2SeqLMOutput(loss=loss, logits=logits)
+
+
+def outputs_of(layer: nn.Module, words: Tensor) -> Tensor:
+    """What an LSTM says at every word [batch, length, hidden]."""
+    if words.requires_grad and not layer.training and words.is_cuda:
+        # cuDNN's recurrence goes backward only while a network trains.
+        with torch.backends.cudnn.flags(enabled=False):
+            return cast(Tensor, layer(words)[0])
+    return cast(Tensor, layer(words)[0])
 
 
 def register() -> None:
