@@ -14,7 +14,7 @@ shift $(($# < 2 ? $# : 2))
 simplexity train --train "$corpus/train" --dev "$corpus/dev" -s "$x" -t "$y" -o "$here/family" \
   --directions l2r,r2l,reverse --jobs 2 --vocabulary bpe --vocabulary-size 5000 \
   --embedding 256 --hidden 256 --alignment 256 --tie-embeddings --dropout 0.2 \
-  --label-smoothing 0.1 --average 0.998 "$@"
+  --learning-rate 0.0015 --batch-tokens 3072 --max-epochs 24 "$@"
 simplexity pack "$here/family" -o "$here/packed" --overwrite
 
 # The text of a file of the corpus, whatever it is packed with.
@@ -45,12 +45,13 @@ for part in ${PARTS:-test dev}; do
   go eg-joint -m "$here/packed" --decoder eg --objective joint
   go eg-joint-from-rerank -m "$here/packed" --decoder eg --objective joint --init rerank \
     --beam-size 50
+  go edits-joint -m "$here/packed" --decoder edits --objective joint
   go beam-5-unpacked -m "$here/family"
   go eg-joint-unpacked -m "$here/family" --decoder eg --objective joint
   (
     cd "$here/$part"
     simplexity evaluate beam-5 rerank-joint eg-bidirectional eg-bilingual eg-joint \
-      eg-joint-from-rerank beam-5-unpacked eg-joint-unpacked \
+      eg-joint-from-rerank edits-joint beam-5-unpacked eg-joint-unpacked \
       -r reference -b beam-5 --format markdown -o table.md --overwrite
   )
 done
