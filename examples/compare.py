@@ -1,4 +1,4 @@
-"""Beam search against joint descent, sentence by sentence, with what every model thinks of both.
+"""Beam search against joint descent and joint search with edits, and what every model thinks.
 
 usage: python examples/compare.py SENTENCES [FAMILY]
 """
@@ -14,6 +14,11 @@ import simplexity
 from simplexity.show.terminal import Palette, marked
 
 TERMS = ("l2r", "r2l", "reverse")
+SEARCHES = {
+    "beam": {},
+    "descent": {"decoder": "eg", "objective": "joint"},
+    "edits": {"decoder": "edits", "objective": "joint"},
+}
 
 
 def main() -> None:
@@ -22,32 +27,36 @@ def main() -> None:
     begin = time.perf_counter()
     models = simplexity.load(sys.argv[2] if len(sys.argv) > 2 else None)
     loaded = time.perf_counter()
-    beam = models.translate(sentences)
-    joint = models.translate(sentences, decoder="eg", objective="joint")
+    texts = {
+        name: [found.text for found in models.translate(sentences, **settings)]
+        for name, settings in SEARCHES.items()
+    }
     done = time.perf_counter()
+    every = {name: costs(models, sentences, found) for name, found in texts.items()}
 
-    before = costs(models, sentences, [found.text for found in beam])
-    after = costs(models, sentences, [found.text for found in joint])
-    width = max(len(found.text) for found in (*beam, *joint)) + 2
-    print(
-        palette.quiet(
-            f"{'':7}{'-log P, less is better':{width}}{''.join(f'{t:>9}' for t in TERMS)}"
-        )
-    )
-    for sentence, one, two, old, new in zip(sentences, beam, joint, before, after, strict=True):
-        print(f"\n       {palette.strong(sentence)}")
-        texts = marked((one.text, two.text), (palette.old, palette.new))
-        rows = (("beam", one.text, texts[0], old), ("joint", two.text, texts[1], new))
-        for name, plain, text, row in rows:
-            print(f"{name:7}{text}{' ' * (width - len(plain))}{''.join(f'{c:9.2f}' for c in row)}")
+    width = max(len(text) for found in texts.values() for text in found) + 2
+    head = f"{'':9}{'-log P, less is better':{width}}{''.join(f'{t:>9}' for t in TERMS)}"
+    print(palette.quiet(head))
+    for number, sentence in enumerate(sentences):
+        print(f"\n         {palette.strong(sentence)}")
+        beam = texts["beam"][number]
+        for name, found in texts.items():
+            other = texts["edits"][number] if name == "beam" else beam
+            mark = palette.old if name == "beam" else palette.new
+            text = marked((found[number], other), (mark, palette.old))[0]
+            row = "".join(f"{cost:9.2f}" for cost in every[name][number])
+            print(f"{name:9}{text}{' ' * (width - len(found[number]))}{row}")
 
-    changed = sum(one.text != two.text for one, two in zip(beam, joint, strict=True))
-    fall = sum(sum(old) - sum(new) for old, new in zip(before, after, strict=True))
-    print(
-        f"\nJoint descent changed {changed} of {len(sentences)} sentences; the mean cost of the "
-        f"three models fell by {fall / 3 / len(sentences):.2f} a sentence.\n"
-        f"Models loaded in {loaded - begin:.1f} s, both searches done in {done - loaded:.1f} s."
-    )
+    print()
+    for name, found in texts.items():
+        if name != "beam":
+            changed = sum(one != two for one, two in zip(texts["beam"], found, strict=True))
+            fall = (mean(every["beam"]) - mean(every[name])) / len(TERMS)
+            print(
+                f"{name}: {changed} of {len(sentences)} sentences changed; the mean cost of the "
+                f"three models fell by {fall:.2f} a sentence."
+            )
+    print(f"Models loaded in {loaded - begin:.1f} s, all searches done in {done - loaded:.1f} s.")
 
 
 def costs(models: simplexity.Loaded, sources: list[str], targets: list[str]) -> list[list[float]]:
@@ -55,6 +64,11 @@ def costs(models: simplexity.Loaded, sources: list[str], targets: list[str]) -> 
     pairs = list(zip(sources, targets, strict=True))
     columns = [[-score.total for score in models.score(pairs, term)] for term in TERMS]
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def mean(rows: list[list[float]]) -> float:
+    """The mean over sentences of the sum over models."""
+    return sum(map(sum, rows)) / len(rows)
 
 
 if __name__ == "__main__":

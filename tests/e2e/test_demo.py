@@ -12,7 +12,7 @@ import simplexity
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_compares_beam_search_with_joint_descent(
+def test_it_compares_beam_search_with_joint_searches(
     toy_corpus: Path, toy_family: Path, tmp_path: Path
 ) -> None:
     lines = (toy_corpus / "test.xa").read_text().splitlines()[:12]
@@ -24,15 +24,16 @@ def test_it_compares_beam_search_with_joint_descent(
         text=True,
     )
     assert (run.returncode, run.stderr) == (0, "")
-    rows = [line for line in run.stdout.splitlines() if line.startswith(("beam ", "joint "))]
-    assert len(rows) == 24
+    kinds = ("beam ", "descent ", "edits ")
+    rows = [line for line in run.stdout.splitlines() if line.startswith(kinds)]
+    assert len(rows) == 36
     costs = [[float(cost) for cost in row.split()[-3:]] for row in rows]
-    for before, after in zip(costs[::2], costs[1::2], strict=True):
+    for before, after in zip(costs[::3], costs[1::3], strict=True):
         assert sum(after) <= sum(before) + 0.05  # weights are not quite equal, figures are rounded
     models = simplexity.load(toy_family, device="cpu")
     for number, (line, found) in enumerate(zip(lines, models.translate(lines), strict=True)):
         assert line in run.stdout
-        assert f"beam   {found.text} " in rows[2 * number]
+        assert f"beam     {found.text} " in rows[3 * number]
     score = next(iter(models.score([(lines[0], models.translate(lines[:1])[0].text)], "reverse")))
     assert abs(costs[0][2] + score.total) < 0.006
 
