@@ -110,7 +110,10 @@ def train(
             optimiser.step()
             schedule.step()
         found = perplexity(model, dev)
-        print(f"epoch {epoch + 1}: perplexity {found:.2f}, {time.process_time():.0f} CPU s", flush=True)
+        print(
+            f"epoch {epoch + 1}: perplexity {found:.2f}, {time.process_time():.0f} CPU s",
+            flush=True,
+        )
 
 
 def main() -> None:

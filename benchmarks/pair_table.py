@@ -3,8 +3,8 @@
     python benchmarks/pair_table.py FORWARD REVERSE SOURCE REFERENCE --plain FWD --output NAME
 
 FORWARD and REVERSE are whatever `simplexity translate --forward --reverse` takes, FWD the forward
-model as a plain directory of transformers (`simplexity export`). The test set is cut into parts, and
-every part is given to all systems in turn, so that a busy machine slows all of them alike. With
+model as a plain directory of transformers (`simplexity export`). The test set is cut into parts,
+and every part is given to all systems in turn, so that a busy machine slows all of them alike. With
 `--ct2` CTranslate2 joins, with `--lm` a language model; `--dev SOURCE REFERENCE` only tries all
 weights and steps that are given there, by EG, and says which is best; else the first of each holds.
 NAME.json has all figures and strings, NAME.md the table:

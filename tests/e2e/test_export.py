@@ -136,7 +136,6 @@ def test_it_comes_back_as_a_forward_model(models, lines):
     assert texts[0] == texts[1]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ctranslate2_gives_the_same_scores(models, lines, toy_corpus, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="a peer, no dependency")
     converter = ctranslate2.converters.TransformersConverter(str(models[1]))
