@@ -99,6 +99,8 @@ def test_the_padding_row_is_zero_and_nothing_else_starts(models):
     pad = model.config.pad_token_id
     assert pad == len(table) - 1 == model.config.decoder_start_token_id
     assert table[pad].abs().max() == 0
+    modes = {file.stat().st_mode for file in models[1].iterdir()}
+    assert len(modes) == 1  # or others could read the tokenizer, but not the weights
     assert (table.data_ptr() == model.lm_head.weight.data_ptr()) is model.config.tie_word_embeddings
 
 

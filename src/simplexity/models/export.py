@@ -73,6 +73,9 @@ def export_marian(directory: Path, output: Path, member: MemberName = "l2r") -> 
     with appearing(output) as part:
         plain_marian(network, order).save_pretrained(part)
         _save_tokenizer(part, order, source, target, card)
+        # safetensors lets nobody else read them.
+        for weights in part.glob("*.safetensors"):
+            weights.chmod((part / "vocab.json").stat().st_mode)
     return order.size
 
 
