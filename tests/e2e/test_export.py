@@ -109,6 +109,11 @@ def test_plain_transformers_give_the_same_scores(models, lines, toy_corpus):
     tokenizer, model = plain(models[1])
     targets = (toy_corpus / "test.xb").read_text(encoding="utf-8").splitlines()
     pairs = list(zip(lines, targets, strict=False))
+    sides = (ours.family["l2r"].source, ours.family["l2r"].target)
+    known = [set(side.pieces(range(len(side)))) for side in sides]
+    foreign = sorted(piece for piece in known[1] - known[0] if len(piece) == 1)
+    assert foreign  # letters of the target, unknown in a source
+    pairs += [(f"ta re{letter}k", "a") for letter in foreign]
     for (source, target), score in zip(pairs, ours.score(pairs), strict=True):
         given = tokenizer(source, return_tensors="pt")
         labels = tokenizer(text_target=target, return_tensors="pt").input_ids

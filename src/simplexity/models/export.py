@@ -150,7 +150,8 @@ def _renumbered(name: str, weights: Tensor, order: Numbering, begin: Tensor) -> 
         rows, place = weights - begin, order.target
     else:
         return weights
-    table = weights.new_zeros(order.size, weights.shape[1])
+    # A tokenizer of one table knows what a side does not; there it reads as unknown.
+    table = rows[UNK].expand(order.size, -1).clone()
     table[list(place)] = rows
     return table
 
