@@ -41,7 +41,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text.batches": {"text", "errors", "relax"},
     "models": {"errors", "relax", "text.vocabulary"},
     # Directories of models are written as whole as files are.
-    "models.packing": {"models", "errors", "text.files"},
+    "models.directories": {"errors", "text.files"},
+    # Other programs cut text by sentencepiece alone.
+    "models.export": {"models", "errors", "text.vocabulary", "text.plain_pieces"},
     # An ARPA file is text; models only make tensors of it.
     "models.arpa": {"models", "errors", "relax", "text.arpa"},
     "models.pretrained": {"models", "errors", "text.vocabulary", "text.arpa"},

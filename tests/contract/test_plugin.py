@@ -66,7 +66,6 @@ def test_the_model_is_left_as_it_was(pretrained, tokenizer):
 
 
 def test_a_trainer_predicts_with_it(model, tokenizer, pretrained, expected, tmp_path):
-    pytest.importorskip("accelerate", reason="trainers of transformers need it")
     data = [{**tokenizer(line), "labels": tokenizer(text_target="no").input_ids} for line in LINES]
     trainer = Seq2SeqTrainer(
         model=model,

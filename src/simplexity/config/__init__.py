@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
 from simplexity.config.explain import ExplainConfig, PlotConfig
+from simplexity.config.export import ExportConfig
 from simplexity.config.kinds import Member, is_stdin
 from simplexity.config.pack import PackConfig
 from simplexity.config.train import TrainConfig
@@ -19,6 +20,7 @@ __all__ = [
     "PRESETS",
     "EvaluateConfig",
     "ExplainConfig",
+    "ExportConfig",
     "InfoConfig",
     "Member",
     "PackConfig",

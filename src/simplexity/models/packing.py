@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from safetensors import SafetensorError
 
 from simplexity.errors import SimplexityError
+from simplexity.models.directories import appearing, check_parent
 from simplexity.models.family import CARD, IN_8_BITS, MEMBERS, load_network, read_card
 from simplexity.models.packed import PACKED, write_packed
-from simplexity.text.files import PART
 
 KEPT = ("README.md",)
 """What stands beside the members and belongs to the family: its model card."""
@@ -34,7 +30,7 @@ def pack_family(directory: Path, output: Path, overwrite: bool = False) -> list[
     """Write the models of a directory into another one, in 8 bits; whole, or not at all."""
     folders = model_folders(directory)
     _check_free(output, overwrite)
-    with _appearing(output) as part:
+    with appearing(output) as part:
         for name in KEPT:
             if (directory / name).is_file():
                 shutil.copyfile(directory / name, part / name)
@@ -73,32 +69,9 @@ def _weight(directory: Path) -> int:
 
 def _check_free(output: Path, overwrite: bool) -> None:
     if not output.exists():
-        if not output.parent.is_dir():
-            raise SimplexityError(
-                f"{output} cannot be written: make the folder {output.parent} first"
-            )
+        check_parent(output)
         return
     if not overwrite:
         raise SimplexityError(f"{output} exists; choose another name or pass --overwrite")
     if not output.is_dir() or not any((output / name / CARD).exists() for name in (".", *MEMBERS)):
         raise SimplexityError(f"{output} is no model directory, so it stays; choose another name")
-
-
-@contextmanager
-def _appearing(output: Path) -> Iterator[Path]:
-    """A folder that takes the place of `output` when the block ends without an error."""
-    part = output.with_name(f"{PART[0]}{secrets.token_hex(6)}{PART[1]}")
-    try:
-        part.mkdir()
-    except OSError as error:
-        raise SimplexityError(
-            f"{output} cannot be written: {error.strerror}; choose another folder"
-        ) from error
-    try:
-        yield part
-        if output.exists():
-            shutil.rmtree(output)
-        os.replace(part, output)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
