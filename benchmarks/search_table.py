@@ -64,6 +64,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "beam 100": {"beam_size": 100},
     "one start": {"beam_size": 5, "starts": 1},
     "patience 1": {"patience": 1},
+    "patience 2": {"patience": 2},
     "all words, fp32": {"exact": True},
 }
 
