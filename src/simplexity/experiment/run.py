@@ -55,8 +55,11 @@ def workbench(
 
 
 def experiment(bench: Workbench, items: Sequence[Item], results: Path, working: Path) -> Results:
-    """Make the items in order and write the results after each; what is finished is not redone."""
-    found: Results = about(bench)
+    """Make the items in order and write the results after each; what is finished is not redone.
+
+    Items that stand in the results already stay there, if they were found with the same things.
+    """
+    found = earlier(results, about(bench))
     for item in items:
         bench.talk(f"{item}:")
         if item in ALONE:
@@ -76,7 +79,7 @@ def experiment(bench: Workbench, items: Sequence[Item], results: Path, working: 
 def about(bench: Workbench) -> Results:
     """With what the figures were found."""
     recipe = bench.recipe
-    return {
+    found: Results = {
         "title": recipe.title,
         "paper": recipe.paper,
         "recipe": recipe.model_dump(mode="json"),
@@ -85,6 +88,16 @@ def about(bench: Workbench) -> Results:
         "machine": machine(),
         "test_sentences": len(bench.test.sources),
     }
+    read: Results = json.loads(json.dumps(found))  # as it will be read again
+    return read
+
+
+def earlier(results: Path, now: Results) -> Results:
+    """What stands in the results of the same recipe, models and code, and is not made now."""
+    file = results / "results.json"
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    same = all(before.get(key) == now[key] for key in now if key != "machine")
+    return {**before, **now} if same else now
 
 
 def write(found: Results, results: Path) -> None:
