@@ -32,6 +32,16 @@ def test_curves_are_joined_unless_they_are_points() -> None:
     assert "<polyline" not in chart("title", "x", "y", CURVES, joined=False)
 
 
+@pytest.mark.parametrize(("rising", "side"), [(True, "start"), (False, "end")])
+def test_names_stand_where_no_curve_is(rising: bool, side: str) -> None:
+    curve = [(float(n), float(n if rising else -n)) for n in range(20)]
+    drawn = chart("title", "x", "y", {"the name": curve}, powers=False)
+    found = re.search(r'y="([\d.]+)" text-anchor="(\w+)"[^>]*>the name', drawn)
+    assert found is not None
+    assert float(found[1]) < HEIGHT / 2
+    assert found[2] == side
+
+
 def test_panels_are_one_picture_with_escaped_names() -> None:
     drawn = panels([chart("title", "x", "y", CURVES), chart("other", "x", "y", CURVES)])
     root = ElementTree.fromstring(drawn)

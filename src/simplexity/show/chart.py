@@ -10,6 +10,8 @@ from xml.sax.saxutils import escape
 # Colours that people with any kind of colour vision tell apart (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 320, 62, 12, 34, 46
+LINE, NAME = 14, 110
+"""Height of a line of names, and about how wide a name is."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -67,13 +69,32 @@ def chart(
 ) -> str:
     """One chart: curves, or points that are not joined; `powers` makes its x logarithmic."""
     axes = _axes([point for points in curves.values() for point in points], powers)
+    placed = {name: [axes.at(point) for point in sorted(points)] for name, points in curves.items()}
     drawn = [text(WIDTH / 2, 16, title, "middle", "bold"), *_frame(x, y), *_scales(axes)]
-    for number, (name, points) in enumerate(curves.items()):
+    corner, high, anchor = _free_corner(placed)
+    for number, (name, places) in enumerate(placed.items()):
         colour = COLOURS[number % len(COLOURS)]
-        places = [axes.at(point) for point in sorted(points)]
-        drawn.append(_curve(places, colour, joined, 3.0 if len(points) < 20 else 1.5))
-        drawn.append(text(WIDTH - RIGHT - 6, TOP + 14 * (number + 1), name, "end", colour=colour))
+        drawn.append(_curve(places, colour, joined, 3.0 if len(places) < 20 else 1.5))
+        drawn.append(text(corner, high + LINE * number, name, anchor, colour=colour))
     return "".join(drawn)
+
+
+def _free_corner(placed: Mapping[str, Points]) -> tuple[float, float, str]:
+    """Where the names stand: the corner that the fewest points lie in; first line and anchor."""
+    points = [point for places in placed.values() for point in places]
+    room = LINE * len(placed)
+    low = HEIGHT - BOTTOM - room + LINE / 2
+    corners = [
+        (x, y, anchor)
+        for y in (TOP + LINE, low)
+        for x, anchor in ((WIDTH - RIGHT - 6.0, "end"), (LEFT + 8.0, "start"))
+    ]
+
+    def inside(corner: tuple[float, float, str]) -> int:
+        x, y, _ = corner
+        return sum(abs(a - x) < NAME and y - LINE <= b <= y + room - LINE / 2 for a, b in points)
+
+    return min(corners, key=inside)
 
 
 def _axes(points: Points, powers: bool) -> Axes:
