@@ -5,10 +5,10 @@ SHELL := bash
 BIN := .venv/bin
 READY := .venv/.ready
 .DEFAULT_GOAL := help
-.PHONY: help setup demo shipped test check format golden clean
+.PHONY: help setup demo shipped paper-small results test check format golden clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install the package with its tools
 
@@ -24,6 +24,12 @@ demo: $(READY) ## beam search against joint descent on a dozen sentences
 
 shipped: $(READY) ## train the models that ship, from CORPUS=FOLDER, and measure them
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/shipped.sh "$(CORPUS)" runs/shipped
+
+paper-small: $(READY) ## redo the paper's tables and figures at toy scale
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/paper_small.sh runs/paper-small
+
+results: $(READY) ## write docs/results.md anew from experiments/results and experiments/notes.md
+	REFRESH_GOLDEN=1 $(BIN)/python -m pytest tests/contract/test_results_page.py -k "as_made or figures_say"
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest

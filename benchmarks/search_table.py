@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from chart import chart, panels
 from setting import add_test_set, machine, read
 from turns import NONE, Timing, timed
 
@@ -44,6 +43,7 @@ from simplexity.evaluate.significance import approximate_randomisation
 from simplexity.initialise import Starts
 from simplexity.relax.tokens import pad_batch
 from simplexity.settings import load_config
+from simplexity.show.chart import chart, panels
 from simplexity.text.vocabulary import PAD
 
 BLEU, CHRF = metric_named("bleu", "13a"), metric_named("chrf", "13a")

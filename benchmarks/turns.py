@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from simplexity.experiment.clock import NONE, Timing, timed
 
-@dataclass(frozen=True)
-class Timing:
-    """So much done, in so many seconds of the clock and of the processor."""
-
-    amount: int
-    seconds: float
-    cpu_seconds: float
-
-    def __add__(self, other: Timing) -> Timing:
-        return Timing(
-            self.amount + other.amount,
-            self.seconds + other.seconds,
-            self.cpu_seconds + other.cpu_seconds,
-        )
-
-
-NONE = Timing(0, 0.0, 0.0)
-
-
-def timed(amount: int, work: Callable[[], Any]) -> tuple[Timing, Any]:
-    """Do this much work; the time that it took, and what came of it."""
-    begun, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return Timing(amount, time.perf_counter() - begun, time.process_time() - cpu), found
+__all__ = ["NONE", "Timing", "by_turns", "timed"]
 
 
 def by_turns(rounds: int, systems: Mapping[str, Callable[[], Timing]]) -> dict[str, dict[str, Any]]:

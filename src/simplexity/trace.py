@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from torch import Tensor
 
@@ -18,6 +18,14 @@ from simplexity.text.vocabulary import Vocabulary
 
 TOP = 5
 """Words shown for each position."""
+
+
+class Watcher(Protocol):
+    """Sees what passes in the descents of whole batches."""
+
+    def of(self, sentences: Sequence[int]) -> Watch:
+        """A watch for a batch of these sentences, counted from 0 in the input."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from simplexity.initialise import Starts
 from simplexity.pipeline import in_batches
 from simplexity.relax.tokens import pad_batch
 from simplexity.text.vocabulary import PAD, Vocabulary
-from simplexity.trace import Trace
+from simplexity.trace import Watcher
 
 NOTHING = Hypothesis(text="", ids=(), score=0.0, terms={}, discrete_cost=0.0, stop="empty")
 
@@ -39,7 +39,7 @@ class Translator:
     longest: int
     """Words that the models can read and write; what is longer is refused."""
     device: torch.device | str = "cpu"
-    trace: Trace | None = None
+    trace: Watcher | None = None
 
     def __call__(self, lines: Iterable[str]) -> Iterator[list[Hypothesis]]:
         """The hypotheses of every line, best first, in order; an empty line gives an empty one."""

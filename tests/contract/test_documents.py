@@ -48,14 +48,18 @@ def test_links_and_targets_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^):]+)\)", text):
         assert (path.parent / link).exists(), link
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for target in re.findall(r"(?:^    |`)make (\w+)", text, re.MULTILINE):
+    targets = re.findall(
+        r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for target in re.findall(r"(?:^    |`)make ([\w-]+)", text, re.MULTILINE):
         assert target in targets, target
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_named_files_exist(path: Path) -> None:
-    named = re.findall(r"`((?:tests|docs|examples)/[\w./-]+)`", path.read_text(encoding="utf-8"))
+    named = re.findall(
+        r"`((?:tests|docs|examples|experiments)/[\w./-]+)`", path.read_text(encoding="utf-8")
+    )
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 

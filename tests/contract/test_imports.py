@@ -71,8 +71,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train.side_by_side": LOWER | SETTINGS | {"train"},
     "evaluate": {"errors", "text", "search"},
     "build": BELOW_BUILD,
-    "experiments": BELOW_BUILD | {"", "api", "build"},
-    "cli": BELOW_BUILD | {"", "api", "build", "experiments"},
+    "experiment": BELOW_BUILD | {"", "build"},
+    "cli": BELOW_BUILD | {"", "api", "build", "experiment"},
 }
 
 # Libraries that a room does without, however indirectly it would use them.

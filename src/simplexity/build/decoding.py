@@ -46,7 +46,7 @@ from simplexity.search.rerank import Rerank
 from simplexity.shipped import family_or_shipped
 from simplexity.show.story import Narrator
 from simplexity.terms.mix import Confidence, Mix, Part, PerWord, WordReward
-from simplexity.trace import Trace
+from simplexity.trace import Watcher
 from simplexity.translate import Translator
 
 
@@ -59,7 +59,7 @@ def family(config: TranslateConfig, device: torch.device | str) -> Family:
     return with_lm(load_family(directory, device=device), config.lm, device)
 
 
-def translator(config: TranslateConfig, family: Family, trace: Trace | None = None) -> Translator:
+def translator(config: TranslateConfig, family: Family, trace: Watcher | None = None) -> Translator:
     """What `simplexity translate` runs, from loaded models."""
     config = config.resolved()
     member = _searching(config, family)
@@ -100,7 +100,7 @@ def n_best_translator(config: TranslateConfig, family: Family) -> Translator:
 
 
 def _around(
-    decoder: Decoder, config: TranslateConfig, family: Family, trace: Trace | None
+    decoder: Decoder, config: TranslateConfig, family: Family, trace: Watcher | None
 ) -> Translator:
     member = _searching(config, family)
     return Translator(

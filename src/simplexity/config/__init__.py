@@ -8,6 +8,7 @@ help and errors come at once.
 from __future__ import annotations
 
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
+from simplexity.config.experiment import ITEMS, ExperimentConfig, Item, Recipe
 from simplexity.config.explain import ExplainConfig, PlotConfig
 from simplexity.config.export import ExportConfig
 from simplexity.config.kinds import Member, is_stdin
@@ -17,14 +18,18 @@ from simplexity.config.translate import PRESETS, TranslateConfig
 from simplexity.config.tune import RerankConfig, TuneConfig
 
 __all__ = [
+    "ITEMS",
     "PRESETS",
     "EvaluateConfig",
+    "ExperimentConfig",
     "ExplainConfig",
     "ExportConfig",
     "InfoConfig",
+    "Item",
     "Member",
     "PackConfig",
     "PlotConfig",
+    "Recipe",
     "RerankConfig",
     "ScoreConfig",
     "TrainConfig",
