@@ -71,8 +71,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train.side_by_side": LOWER | SETTINGS | {"train"},
     "evaluate": {"errors", "text", "search"},
     "build": BELOW_BUILD,
+    # It measures whole decoders, built from settings as a user would write them.
+    "bench": BELOW_BUILD | {"", "build"},
     "experiments": BELOW_BUILD | {"", "api", "build"},
-    "cli": BELOW_BUILD | {"", "api", "build", "experiments"},
+    "cli": BELOW_BUILD | {"", "api", "build", "bench", "experiments"},
 }
 
 # Libraries that a room does without, however indirectly it would use them.

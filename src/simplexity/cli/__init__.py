@@ -27,6 +27,7 @@ COMMANDS = {
     "rerank": "Put n-best lists into the order of a joint objective.",
     "tune": "Learn weights or a step size on development data.",
     "evaluate": "Compare translations with references.",
+    "bench": "Measure what decoders cost, side by side.",
     "pack": "Store models in a quarter of their room.",
     "export": "Write a Transformer for transformers and CTranslate2.",
     "info": "Show versions, devices, and what model directories hold.",

@@ -7,6 +7,7 @@ help and errors come at once.
 
 from __future__ import annotations
 
+from simplexity.config.bench import BenchConfig
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
 from simplexity.config.explain import ExplainConfig, PlotConfig
 from simplexity.config.export import ExportConfig
@@ -18,6 +19,7 @@ from simplexity.config.tune import RerankConfig, TuneConfig
 
 __all__ = [
     "PRESETS",
+    "BenchConfig",
     "EvaluateConfig",
     "ExplainConfig",
     "ExportConfig",

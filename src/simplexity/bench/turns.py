@@ -18,6 +18,9 @@ class Timing:
     seconds: float
     cpu_seconds: float
 
+    def __str__(self) -> str:
+        return f"{self.amount} in {self.seconds:.2f} s, {self.cpu_seconds:.2f} of the processor"
+
     def __add__(self, other: Timing) -> Timing:
         return Timing(
             self.amount + other.amount,
@@ -36,7 +39,9 @@ def timed(amount: int, work: Callable[[], Any]) -> tuple[Timing, Any]:
     return Timing(amount, time.perf_counter() - begun, time.process_time() - cpu), found
 
 
-def by_turns(rounds: int, systems: Mapping[str, Callable[[], Timing]]) -> dict[str, dict[str, Any]]:
+def by_turns(
+    rounds: int, systems: Mapping[str, Callable[[], Timing]], say: Callable[[str], None] = print
+) -> dict[str, dict[str, Any]]:
     """Run all systems in every round, each round beginning with another; medians of the rounds."""
     turns: dict[str, list[dict[str, Any]]] = {name: [] for name in systems}
     names = list(systems)
@@ -45,7 +50,7 @@ def by_turns(rounds: int, systems: Mapping[str, Callable[[], Timing]]) -> dict[s
         for name in names[shift:] + names[:shift]:
             timing = systems[name]()
             turns[name].append({**asdict(timing), "load": os.getloadavg()[0]})
-            print(f"round {number + 1}, {name}: {timing}", flush=True)
+            say(f"round {number + 1}, {name}: {timing}")
     return {name: {**speeds(found), "turns": found} for name, found in turns.items()}
 
 
