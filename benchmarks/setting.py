@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 from pathlib import Path
-from typing import Any
-
-import torch
 
 import simplexity
 from simplexity.api import Loaded
@@ -33,14 +28,3 @@ def read(
     loaded = simplexity.load(given.family)
     lines, references = (list(read_lines(path))[:limit] for path in (given.source, given.reference))
     return loaded, lines, references
-
-
-def machine() -> dict[str, Any]:
-    """With what figures were found."""
-    return {
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "load": os.getloadavg(),
-        "processor": platform.processor() or platform.machine(),
-        "simplexity": simplexity.__version__,
-    }

@@ -18,7 +18,6 @@ from simplexity.bench.turns import timed
 from simplexity.config import BenchConfig
 from simplexity.decode import Decoder, RelaxedDecoder
 from simplexity.edit.decoder import EditDecoder
-from simplexity.errors import UsageError
 from simplexity.initialise import Starts
 from simplexity.relax.tokens import Hard
 from simplexity.runtime import device_named
@@ -150,14 +149,14 @@ def decode(decoder: Decoder, source: Hard, strings: Hard) -> Any:
     return decoder(source)
 
 
-def growth(points: list[tuple[float, float]]) -> float:
-    """The exponent p of cost ~ value^p, by least squares of the logarithms.
+def growth(points: list[tuple[float, float]]) -> float | None:
+    """p of cost ~ value^p, by least squares of the logarithms; None where it has no meaning.
 
     >>> round(growth([(1, 3), (2, 12), (4, 48)]), 6)
     2.0
     """
     if len(points) < 2 or any(cost <= 0 for _, cost in points):
-        raise UsageError("Growth needs two points, and costs above nothing.")
+        return None  # memory below what is measured
     x, y = ([math.log(number) for number in side] for side in zip(*points, strict=True))
     middle, height = sum(x) / len(x), sum(y) / len(y)
     above = sum((a - middle) * (b - height) for a, b in zip(x, y, strict=True))

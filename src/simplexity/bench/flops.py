@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -35,7 +35,7 @@ def attention(given: tuple[Any, ...]) -> int:
 
 # What torch's own table lacks: operations of processors. Passes back do everything twice; that of
 # attention also computes q k^T anew.
-MORE = {
+MORE: dict[Any, Callable[[tuple[Any, ...]], int]] = {
     ATEN.mkldnn_rnn_layer: recurrent,
     ATEN.mkldnn_rnn_layer_backward: lambda given: 2 * recurrent(given),
     ATEN._scaled_dot_product_flash_attention_for_cpu: attention,
@@ -66,8 +66,8 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operation in MORE:
             self._add(args, MORE[operation](args))
         elif operation in flop_registry:
-            count = flop_registry[operation](*args, **(kwargs or {}), out_val=answer)  # type: ignore
-            self._add(args, count)
+            formula: Any = flop_registry[operation]
+            self._add(args, formula(*args, **(kwargs or {}), out_val=answer))
         return answer
 
     def _add(self, given: tuple[Any, ...], count: int) -> None:

@@ -51,17 +51,22 @@ def in_young_process(work: Callable[[Given], Answer], given: Given, threads: int
     process.start()
     sender.close()
     try:
-        found: Answer = receiver.recv()
+        found: Answer | SimplexityError = receiver.recv()
     except EOFError as error:
         raise SimplexityError(
             "A process that was to measure ended without an answer; there may be too little memory."
         ) from error
     finally:
         process.join()
+    if isinstance(found, SimplexityError):
+        raise found
     return found
 
 
 def _answer(sender: Connection, work: Callable[[Any], Any], given: Any, threads: int) -> None:
     keep_memory()
     use_threads(threads)
-    sender.send(work(given))
+    try:
+        sender.send(work(given))
+    except SimplexityError as error:  # a fault of the input is told by who started this process
+        sender.send(error)

@@ -72,10 +72,9 @@ class Contestant:
 
 def measure(config: BenchConfig, say: Say) -> dict[str, Any]:
     """All figures of a run."""
-    models = models_of(config)
-    lines = sentences(config)
-    family = models.load()
     chosen = [system(name, batch_size=config.batch_size) for name in config.systems]
+    models, lines = models_of(config), sentences(config)
+    family = models.load()
     running = {one.name: Contestant(one, models, family) for one in chosen}
     per_second = "per_cpu_second" if models.device == "cpu" else "per_second"
     with ExitStack() as stack:

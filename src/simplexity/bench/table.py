@@ -69,10 +69,14 @@ def _curves(report: dict[str, Any]) -> list[str]:
             points = curve["points"]
             ms = [f"{1000 * p['seconds']:.2f}" for p in points]
             mib = [f"{p['memory_bytes'] / MIB:.0f}" for p in points]
-            rows.append([f"{name}, ms a sentence", *ms, f"{curve['growth']:.2f}"])
-            rows.append([f"{name}, MiB", *mib, f"{curve['growth_of_memory']:.2f}"])
+            rows.append([f"{name}, ms a sentence", *ms, _power(curve["growth"])])
+            rows.append([f"{name}, MiB", *mib, _power(curve["growth_of_memory"])])
         lines += [*aligned(rows), ""]
     return lines[:-1]
+
+
+def _power(exponent: float | None) -> str:
+    return "" if exponent is None else f"{exponent:.2f}"
 
 
 def footnotes(report: dict[str, Any]) -> list[str]:
