@@ -57,6 +57,8 @@ def test_a_clock_gives_every_second_to_one_phase() -> None:
     # What lies between the searches is theirs; 1-2, 5-6, 7-8, 9-10 are updates.
     expected = {"search": 3.0, "forward": 1.0, "rounding": 1.0, "update": 4.0}
     assert clock.seconds == dict.fromkeys(PHASES, 0.0) | expected
+    clock.reset()
+    assert sum(clock.seconds.values()) == 0
 
 
 def test_a_clock_mends_what_it_patched() -> None:

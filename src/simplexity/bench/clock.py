@@ -49,9 +49,16 @@ class Clock:
     """Adds up the seconds of every phase. Calls within a call belong to the outer one."""
 
     now: Callable[[], float] = time.process_time
-    seconds: dict[Phase, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
-    _last: tuple[Phase, float] | None = None
-    _within: bool = False
+    seconds: dict[Phase, float] = field(init=False)
+    _last: tuple[Phase, float] | None = field(default=None, init=False)
+    _within: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was added up so far."""
+        self.seconds = dict.fromkeys(PHASES, 0.0)
 
     def begin(self) -> None:
         """From here on time counts."""

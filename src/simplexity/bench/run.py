@@ -76,38 +76,47 @@ def measure(config: BenchConfig, say: Say) -> dict[str, Any]:
     models, lines = models_of(config), sentences(config)
     family = models.load()
     running = {one.name: Contestant(one, models, family) for one in chosen}
-    per_second = "per_cpu_second" if models.device == "cpu" else "per_second"
     with ExitStack() as stack:
         others = dict(peers(_task(config, family, lines), config.peers, stack, say))
-        for contestant in running.values():
-            contestant(lines[: config.batch_size])  # warms up, as the next lines do
-        for translate in others.values():
-            translate()
-        turns = {name: _turn(lines, partial(run, lines)) for name, run in running.items()}
-        turns |= {name: _turn(lines, run) for name, run in others.items()}
-        rates = {kind: partial(products, dtype, models.device) for kind, dtype in KINDS.items()}
-        found = by_turns(config.rounds, {**rates, **turns}, say)
+        found = race(config, models, lines, running, others, say)
+    per_second = "per_cpu_second" if models.device == "cpu" else "per_second"
     speeds = {kind: found.pop(kind)[per_second] for kind in KINDS}
     for one in chosen:
         say(f"counting operations and memory of {one.name}")
         counted = operations(one, models, family, lines)
-        found[one.name] |= {
-            **running[one.name].figures(),
-            "flops": counted,
-            "roofline": roofline(counted, speeds),
-            "memory_bytes": in_young_process(
-                memory_of, (one, models, longest(family, lines, config.batch_size)), threads()
-            ),
-        }
-    beam = next((one.name for one in chosen if one.is_beam()), None)
+        given = one, models, longest(family, lines, config.batch_size)
+        found[one.name] |= running[one.name].figures()
+        found[one.name] |= {"flops": counted, "roofline": roofline(counted, speeds)}
+        found[one.name]["memory_bytes"] = in_young_process(memory_of, given, threads())
+    yardsticks = [one.name for one in chosen if one.is_beam()][:1]
     return {
         "machine": machine(),
         "settings": config.model_dump(mode="json"),
         "sentences": len(lines),
         "timed_by": per_second,
         "rates": speeds,
-        "rows": compared(found, [name for name in (beam, *others) if name], per_second),
+        "rows": compared(found, [*yardsticks, *others], per_second),
     }
+
+
+def race(
+    config: BenchConfig,
+    models: Models,
+    lines: list[str],
+    running: dict[str, Contestant],
+    others: dict[str, Callable[[], Any]],
+    say: Say,
+) -> dict[str, dict[str, Any]]:
+    """All systems by turns, and between them the products that the roofline is made of."""
+    for contestant in running.values():
+        contestant(lines[: config.batch_size])  # warms up, as the next lines do
+        contestant.clock.reset()
+    for translate in others.values():
+        translate()
+    turns = {name: _turn(lines, partial(run, lines)) for name, run in running.items()}
+    turns |= {name: _turn(lines, run) for name, run in others.items()}
+    rates = {kind: partial(products, dtype, models.device) for kind, dtype in KINDS.items()}
+    return by_turns(config.rounds, {**rates, **turns}, say)
 
 
 def threads() -> int:
