@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import multiprocessing
 import resource
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +18,7 @@ from simplexity.errors import SimplexityError
 from simplexity.runtime import keep_memory, use_threads
 
 STATUS = Path("/proc/self/status")
+RESET_PEAK = "5"
 KIB = 1024
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
@@ -31,16 +35,28 @@ def held(field: str) -> int:
 def peak_above(work: Callable[[], Any], device: torch.device | str) -> int:
     """Bytes that the work holds at most, above those of now.
 
-    On a processor the process must be young: what it once held and gave back hides the peak.
+    On a processor freed memory is first given back to the system, and the record of the past peak
+    is wiped out (both on Linux): else a peak would hide in what was once held.
     """
     if torch.device(device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         work()
         return torch.cuda.max_memory_allocated(device) - before
+    give_back()
     before = held("VmRSS")
     work()
     return max(held("VmHWM") - before, 0)
+
+
+def give_back() -> None:
+    """Return freed memory to the system, and let the most held so far be what is held now."""
+    gc.collect()
+    if STATUS.exists():
+        with suppress(AttributeError):  # another C library than GNU's
+            ctypes.CDLL(None).malloc_trim(0)
+        with suppress(OSError):  # not allowed here: then the past peak stays
+            Path("/proc/self/clear_refs").write_text(RESET_PEAK)
 
 
 def in_young_process(work: Callable[[Given], Answer], given: Given, threads: int) -> Answer:
@@ -52,7 +68,7 @@ def in_young_process(work: Callable[[Given], Answer], given: Given, threads: int
     sender.close()
     try:
         found: Answer | SimplexityError = receiver.recv()
-    except EOFError as error:
+    except (EOFError, ConnectionError) as error:
         raise SimplexityError(
             "A process that was to measure ended without an answer; there may be too little memory."
         ) from error
