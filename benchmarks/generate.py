@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
-from turns import Timing, by_turns, timed
 
+from simplexity.bench.peers import Strings, in_batches, ours, theirs
+from simplexity.bench.turns import Timing, by_turns, timed
 from simplexity.models.family import Member, load_member
-from simplexity.relax.tokens import pad_batch, unpad
-from simplexity.search.beam import BeamSettings, beam_search
-from simplexity.text.batches import by_length
-from simplexity.text.vocabulary import BOS, EOS, PAD, UNK
+from simplexity.relax.tokens import pad_batch
+from simplexity.search.beam import BeamSettings
+from simplexity.text.vocabulary import PAD
 
-Strings: TypeAlias = list[list[int]]
 TIE = 1e-5
 """Scores in float32 that differ by less are equal."""
 
@@ -47,38 +45,6 @@ def measure(
     systems = by_turns(rounds, {name: partial(turn, decode) for name, decode in decoders.items()})
     pairs = zip(batches, found["ours"], found["transformers"], strict=True)
     return {"systems": systems, "sentences": sentences, **compare(member, list(pairs))}
-
-
-def in_batches(sentences: Strings, size: int) -> list[Strings]:
-    """All sentences in batches of about equal length."""
-    parts = by_length([len(ids) for ids in sentences], size)
-    return [[sentences[place] for place in part] for part in parts]
-
-
-def ours(member: Member, settings: BeamSettings, batch: Strings) -> Strings:
-    """The best strings of our search."""
-    return unpad(beam_search(member.model, pad_batch(batch, PAD), settings).best())
-
-
-def theirs(network: Any, settings: BeamSettings, batch: Strings) -> Strings:
-    """The best strings of transformers, without beginning, end and what follows.
-
-    Its limit of length is that of the longest sentence of the batch: it has one for all.
-    """
-    source = pad_batch([[*ids, EOS] for ids in batch], PAD)
-    longest = math.ceil(max(map(len, batch)) * settings.max_ratio) + settings.max_extra
-    found = network.generate(
-        input_ids=source.ids,
-        attention_mask=source.mask.long(),
-        num_beams=settings.size,
-        length_penalty=settings.length_penalty,
-        early_stopping=False,
-        do_sample=False,
-        max_new_tokens=longest + 1,
-        suppress_tokens=[PAD, BOS, UNK],
-    )
-    rows = [[*row, EOS] for row in found[:, 1:].tolist()]
-    return [row[: row.index(EOS)] for row in rows]
 
 
 def compare(member: Member, batches: list[tuple[Strings, Strings, Strings]]) -> dict[str, Any]:

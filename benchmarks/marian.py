@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pymarian import Translator
-from turns import Timing
 
+from simplexity.bench.marian import BEST, segment
+from simplexity.bench.turns import Timing
 from simplexity.config import TrainConfig
 from simplexity.text.vocabulary import SPECIALS, Vocabulary
 from simplexity.train.examples import plan
@@ -40,7 +40,6 @@ from simplexity.train.family import Material
 UPDATE = re.compile(r"Up\. [\d,]+ .*\* ([\d,]+) @")
 VALIDATION = re.compile(r"\[valid\] Ep\. (\d+) : Up\. (\d+) : perplexity : ([\d.]+)")
 ASKED_TO_STOP = 128 + signal.SIGTERM
-BEST = "model.npz.best-perplexity.npz"
 
 
 def write_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
@@ -48,17 +47,6 @@ def write_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
     pieces = ["</s>", "<unk>", *vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))]
     lines = (f"{json.dumps(piece, ensure_ascii=False)}: {n}\n" for n, piece in enumerate(pieces))
     path.write_text("".join(lines), encoding="utf-8")
-
-
-def segment(vocabulary: Vocabulary, ids: list[int]) -> str:
-    """The pieces of a sentence with spaces between; an unknown word is <unk>."""
-    return " ".join(vocabulary.pieces(ids))
-
-
-def join(vocabulary: Vocabulary, lines: list[str]) -> list[str]:
-    """Text of the pieces that Marian wrote."""
-    table = {piece: n for n, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
-    return [vocabulary.decode([table[piece] for piece in line.split()]) for line in lines]
 
 
 def write_data(material: Material, folder: Path) -> None:
@@ -237,21 +225,3 @@ def _cpu_seconds(pid: int) -> float:
     """Processor time of all threads of a process, as Linux tells it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def translator(folder: Path, threads: int, beam: int, batch: int) -> Translator:
-    """The best model with beam search, scores divided by length, the end counted, as ours."""
-    return Translator(
-        models=[folder / BEST],
-        vocabs=[folder / "source.yml", folder / "target.yml"],
-        beam_size=beam,
-        normalize=1,
-        mini_batch=batch,
-        maxi_batch=100,
-        maxi_batch_sort="src",
-        max_length_factor=3,
-        cpu_threads=threads,
-        data_threads=1,
-        workspace=1024,
-        quiet="",
-    )

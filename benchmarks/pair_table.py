@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from setting import machine
-from turns import NONE, Timing, timed
 
 import simplexity
 from simplexity.api import Loaded
+from simplexity.bench.setting import machine
+from simplexity.bench.turns import NONE, Timing, timed
 from simplexity.decode import Hypothesis
 from simplexity.evaluate.metrics import from_sufficient, metric_named, sufficient
 from simplexity.evaluate.significance import approximate_randomisation

@@ -28,13 +28,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +41,12 @@ import marian
 import torch
 import yaml
 from report import render
-from turns import NONE, Timing, by_turns, timed
 
-import simplexity
 from simplexity import build
 from simplexity.api import Loaded
+from simplexity.bench import marian as beside
+from simplexity.bench import setting
+from simplexity.bench.turns import NONE, Timing, by_turns, timed
 from simplexity.config import TrainConfig
 from simplexity.evaluate.metrics import from_sufficient, metric_named, signature, sufficient
 from simplexity.evaluate.significance import approximate_randomisation
@@ -130,14 +129,8 @@ def arguments() -> argparse.Namespace:
 
 def machine(given: argparse.Namespace) -> dict[str, Any]:
     """With what, where and how a step was run."""
-    models = [s for s in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in s]
-    names = ("torch", "transformers", "pymarian")
-    return {
-        "versions": {"simplexity": simplexity.__version__} | {n: version(n) for n in names},
-        "processor": models[0].partition(":")[2].strip() if models else "unknown",
-        "load": os.getloadavg(),
-        "settings": {key: str(value) for key, value in vars(given).items()},
-    }
+    options = {key: str(value) for key, value in vars(given).items()}
+    return {**setting.machine(), "settings": options}
 
 
 def test_pairs(given: argparse.Namespace) -> list[tuple[str, str]]:
@@ -228,15 +221,15 @@ def measure_beam(given: argparse.Namespace, material: Material) -> dict[str, Any
     lines, references = [x for x, _ in pairs], [[y for _, y in pairs]]
     loaded = Loaded(load_family(given.family, ("l2r",)))
     record = marian.training_record(given.work)
-    translator = marian.translator(given.work, given.threads, given.beam, given.batch_size)
-    cut = [marian.segment(material.source, material.source.encode(line)) for line in lines]
+    translator = beside.translator(given.work, given.threads, given.beam, given.batch_size)
+    cut = [beside.segment(material.source, material.source.encode(line)) for line in lines]
     options = {"decoder": "beam", "beam_size": given.beam, "batch_size": given.batch_size}
     decoders: dict[str, Callable[[], list[str]]] = {
         "Marian": lambda: translator.translate(cut),
         "ours": lambda: [found.text for found in loaded.translate(lines, **options)],
     }
     texts = {name: decode() for name, decode in decoders.items()}  # warms up, too
-    texts["Marian"] = marian.join(material.target, texts["Marian"])
+    texts["Marian"] = beside.join(material.target, texts["Marian"])
 
     def turn(decode: Callable[[], list[str]]) -> Timing:
         return timed(len(lines), decode)[0]

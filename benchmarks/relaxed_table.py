@@ -15,9 +15,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from setting import add_test_set, machine, read
+from setting import add_test_set, read
 
 from simplexity.api import Loaded
+from simplexity.bench.setting import machine
 from simplexity.decode import Hypothesis
 from simplexity.evaluate.metrics import from_sufficient, metric_named, sufficient
 from simplexity.evaluate.significance import approximate_randomisation

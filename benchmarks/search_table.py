@@ -30,11 +30,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from setting import add_test_set, machine, read
-from turns import NONE, Timing, timed
+from setting import add_test_set, read
 
 from simplexity import build
 from simplexity.api import Loaded
+from simplexity.bench.setting import machine
+from simplexity.bench.turns import NONE, Timing, timed
 from simplexity.config import TranslateConfig
 from simplexity.decode import Hypothesis
 from simplexity.edit.decoder import EditDecoder

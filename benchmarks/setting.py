@@ -7,11 +7,8 @@ from pathlib import Path
 
 import simplexity
 from simplexity.api import Loaded
-from simplexity.experiment.clock import machine
 from simplexity.runtime import keep_memory, use_threads
 from simplexity.text.files import read_lines
-
-__all__ = ["add_test_set", "machine", "read"]
 
 
 def add_test_set(parser: argparse.ArgumentParser) -> None:

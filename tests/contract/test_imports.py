@@ -71,8 +71,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train.side_by_side": LOWER | SETTINGS | {"train"},
     "evaluate": {"errors", "text", "search"},
     "build": BELOW_BUILD,
-    "experiment": BELOW_BUILD | {"", "build"},
-    "cli": BELOW_BUILD | {"", "api", "build", "experiment"},
+    # It measures whole decoders, built from settings as a user would write them.
+    "bench": BELOW_BUILD | {"", "build"},
+    "experiment": BELOW_BUILD | {"", "build", "bench"},
+    "cli": BELOW_BUILD | {"", "api", "build", "bench", "experiment"},
 }
 
 # Libraries that a room does without, however indirectly it would use them.

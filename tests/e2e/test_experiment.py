@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 import simplexity
+from simplexity.bench.turns import NONE
 from simplexity.cli import main
 from simplexity.config import ITEMS, Recipe
 from simplexity.evaluate.metrics import Bleu, score
 from simplexity.experiment.bench import Workbench
-from simplexity.experiment.clock import NONE
 from simplexity.experiment.curves import FIGURE1, follow
 from simplexity.experiment.lists import n_best
 from simplexity.experiment.run import workbench

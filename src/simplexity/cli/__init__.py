@@ -28,6 +28,7 @@ COMMANDS = {
     "tune": "Learn weights or a step size on development data.",
     "evaluate": "Compare translations with references.",
     "experiment": "Redo the paper's tables and figures on a corpus.",
+    "bench": "Measure what decoders cost, side by side.",
     "pack": "Store models in a quarter of their room.",
     "export": "Write a Transformer for transformers and CTranslate2.",
     "info": "Show versions, devices, and what model directories hold.",

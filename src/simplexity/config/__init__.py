@@ -7,6 +7,7 @@ help and errors come at once.
 
 from __future__ import annotations
 
+from simplexity.config.bench import BenchConfig
 from simplexity.config.evaluate import EvaluateConfig, InfoConfig, ScoreConfig
 from simplexity.config.experiment import ITEMS, ExperimentConfig, Item, Recipe
 from simplexity.config.explain import ExplainConfig, PlotConfig
@@ -20,6 +21,7 @@ from simplexity.config.tune import RerankConfig, TuneConfig
 __all__ = [
     "ITEMS",
     "PRESETS",
+    "BenchConfig",
     "EvaluateConfig",
     "ExperimentConfig",
     "ExplainConfig",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from simplexity import build
+from simplexity.bench.turns import timed
 from simplexity.config import Recipe, TranslateConfig
 from simplexity.evaluate.metrics import Metric, metric_named
 from simplexity.experiment.cache import Cache, digest
-from simplexity.experiment.clock import timed
 from simplexity.models.family import Family
 from simplexity.settings import load_config
 from simplexity.text.corpora import Bitext

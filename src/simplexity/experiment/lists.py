@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from simplexity import build
+from simplexity.bench.turns import timed
 from simplexity.experiment.bench import Part, Workbench
-from simplexity.experiment.clock import timed
 from simplexity.objectives import parse_objective
 from simplexity.rerank import features_of
 from simplexity.search.rerank import Rerank

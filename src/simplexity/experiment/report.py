@@ -34,7 +34,7 @@ def _head(found: Results) -> str:
     return (
         f"# {found['title']}\n\n"
         f"Written by `simplexity experiment`; models {', '.join(found['models'])}; code "
-        f"{found['code']}; torch {machine['torch']}, {machine['threads']} thread, "
+        f"{found['code']}; torch {machine['versions']['torch']}, {machine['threads']} thread, "
         f"{machine['processor']}. {found['test_sentences']} test sentences. BLEU is "
         "case-insensitive; p is by paired bootstrap. Times are those of a machine that did other "
         "work, too: processor times compare, clock times do not."

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from simplexity.bench.setting import machine
 from simplexity.config import Item, Recipe
 from simplexity.experiment.bench import Workbench, read_part
 from simplexity.experiment.cache import Cache, code
 from simplexity.experiment.claims import judged
-from simplexity.experiment.clock import machine
 from simplexity.experiment.corpora import corpus_sizes
 from simplexity.experiment.curves import figure1, figure2, figure3
 from simplexity.experiment.examples import figure4, write_texts

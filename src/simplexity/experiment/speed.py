@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from simplexity import build
+from simplexity.bench.turns import NONE, Timing, timed
 from simplexity.decode import Descent, RelaxedDecoder
 from simplexity.experiment.bench import Options, Workbench
-from simplexity.experiment.clock import NONE, Timing, timed
 from simplexity.experiment.tuning import Chosen
 from simplexity.relax.geometry import Geometry
 from simplexity.relax.tokens import Hard, Soft, Tokens
