@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 import simplexity
-from simplexity.bench.turns import NONE
+from simplexity.bench.clock import Clock, clocked
 from simplexity.cli import main
 from simplexity.config import ITEMS, Recipe
 from simplexity.evaluate.metrics import Bleu, score
-from simplexity.experiment.bench import Workbench
 from simplexity.experiment.curves import FIGURE1, follow
 from simplexity.experiment.lists import n_best
 from simplexity.experiment.run import workbench
-from simplexity.experiment.speed import Clock, Split
+from simplexity.experiment.speed import split
 from simplexity.experiment.tuning import choose_weights, tenths
+from simplexity.experiment.workbench import Workbench
 from simplexity.settings import load_config
 
 ROOT = Path(__file__).parents[2]
@@ -186,12 +186,12 @@ def test_clocks_change_nothing(bench: Workbench) -> None:
 
     config = bench.config({"decoder": "eg", "objective": "joint"})
     plain = build.translator(config, bench.family)
-    split = Split(Clock(), Clock(), Clock())
-    watched = split.into(plain)
-    assert list(watched(bench.test.sources)) == list(plain(bench.test.sources))
-    spent = split.per_sentence(5)
-    assert all(value > 0 for value in spent.values())
-    assert NONE + NONE == NONE
+    clock = Clock()
+    watched = build.translator(config, clocked(bench.family, clock))
+    with clock.running():
+        found = list(watched(bench.test.sources))
+    assert found == list(plain(bench.test.sources))
+    assert all(value > 0 for value in split(clock, 5).values())
 
 
 def test_a_family_is_trained_where_there_is_none(

@@ -139,12 +139,17 @@ def better_than_sgd(found: Results) -> Claim:
     )
 
 
-def directions(found: Results) -> Claim:
-    """The right-to-left model is the worse one."""
-    pairs = [
-        (half["rows"][f"{start} l2r"]["bleu"], half["rows"][f"{start} r2l"]["bleu"])
+def beside_l2r(found: Results, other: str) -> list[tuple[float, float]]:
+    """BLEU of the left-to-right search and of another row, from greedy and from beam search."""
+    return [
+        (half["rows"][f"{start} l2r"]["bleu"], half["rows"][other.format(start)]["bleu"])
         for start, half in found["table2"].items()
     ]
+
+
+def directions(found: Results) -> Claim:
+    """The right-to-left model is the worse one."""
+    pairs = beside_l2r(found, "{} r2l")
     return Claim(
         "directions",
         "The right-to-left model alone is worse than the left-to-right one.",
@@ -156,10 +161,7 @@ def directions(found: Results) -> Claim:
 
 def single_model(found: Results) -> Claim:
     """EG with one model improves on its start."""
-    pairs = [
-        (half["rows"][f"{start} l2r"]["bleu"], half["rows"][f"EG from {start}"]["bleu"])
-        for start, half in found["table2"].items()
-    ]
+    pairs = beside_l2r(found, "EG from {}")
     return Claim(
         "one model",
         "EG with the left-to-right model alone gains a little over the search it starts from.",

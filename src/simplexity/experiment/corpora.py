@@ -6,8 +6,8 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from simplexity.experiment.bench import Workbench
 from simplexity.experiment.cache import digest
+from simplexity.experiment.workbench import Workbench
 from simplexity.text.corpora import Bitext
 from simplexity.text.tokenise import split_words
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from simplexity import build
 from simplexity.decode import Descent, Watch
 from simplexity.evaluate.metrics import from_sufficient, sufficient
-from simplexity.experiment.bench import Options, Part, Workbench, shown
 from simplexity.experiment.tuning import Chosen
+from simplexity.experiment.workbench import Options, Part, Workbench, shown
 from simplexity.objectives import parse_objective
 from simplexity.relax.optimise import Iterate
 from simplexity.relax.tokens import harden

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from simplexity.evaluate.metrics import from_sufficient, metric_named, sufficient
-from simplexity.experiment.bench import Decoded, Workbench, decode
 from simplexity.experiment.tuning import Chosen
+from simplexity.experiment.workbench import Decoded, Workbench, decode
 from simplexity.text.files import writing
 
 RULE = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from simplexity import build
 from simplexity.bench.turns import timed
-from simplexity.experiment.bench import Part, Workbench
+from simplexity.experiment.workbench import Part, Workbench
 from simplexity.objectives import parse_objective
 from simplexity.rerank import features_of
 from simplexity.search.rerank import Rerank

@@ -10,7 +10,6 @@ from typing import Any
 
 from simplexity.bench.setting import machine
 from simplexity.config import Item, Recipe
-from simplexity.experiment.bench import Workbench, read_part
 from simplexity.experiment.cache import Cache, code
 from simplexity.experiment.claims import judged
 from simplexity.experiment.corpora import corpus_sizes
@@ -21,6 +20,7 @@ from simplexity.experiment.report import markdown
 from simplexity.experiment.speed import timing
 from simplexity.experiment.systems import beyond, table2, table3
 from simplexity.experiment.tuning import Chosen, chosen, tune
+from simplexity.experiment.workbench import Workbench, read_part
 from simplexity.models.family import Family
 from simplexity.text.files import writing
 

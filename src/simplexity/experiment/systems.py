@@ -11,9 +11,9 @@ import numpy as np
 from simplexity.evaluate.comparison import compare
 from simplexity.evaluate.metrics import sufficient
 from simplexity.evaluate.significance import paired_bootstrap
-from simplexity.experiment.bench import Decoded, Options, Workbench, decode
 from simplexity.experiment.lists import n_best
 from simplexity.experiment.tuning import Chosen
+from simplexity.experiment.workbench import Decoded, Options, Workbench, decode
 
 Row = dict[str, Any]
 SAME = 1e-4

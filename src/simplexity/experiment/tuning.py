@@ -9,8 +9,8 @@ import numpy as np
 
 from simplexity.evaluate.learn import cached_lists
 from simplexity.evaluate.lists import score_weights
-from simplexity.experiment.bench import Options, Workbench, decode
 from simplexity.experiment.lists import n_best
+from simplexity.experiment.workbench import Options, Workbench, decode
 from simplexity.objectives import NAMED
 from simplexity.search.nbest import NBestLine
 from simplexity.search.rerank import Rerank, show_weights
