@@ -182,7 +182,6 @@ def test_two_lines_and_a_command(pretrained, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "comes without models"),
         (["-m", "a", "--forward", "b"], "--model or --forward, not both"),
         (["-m", "a", "--reverse", "b"], "--reverse goes with --forward"),
         (["--forward", "a", "--objective", "joint"], "is no directory here"),

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import simplexity
+from simplexity.shipped import SHIPPED
 from simplexity.text.toy import SOURCE, TARGET, write_toy
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +22,16 @@ def commands(folder: Path) -> str:
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {more}"$@"\n')
         script.chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"
+
+
+def test_the_family_that_ships_translates_and_is_small() -> None:
+    (found,) = simplexity.load(device="cpu").translate(["Guten Morgen!"], objective="joint")
+    assert found.text == "Good morning."
+    assert set(found.terms) == {"l2r", "r2l", "reverse"}
+    assert sum(file.stat().st_size for file in SHIPPED.rglob("*")) < 20 << 20
+    card = (SHIPPED / "README.md").read_text(encoding="utf-8")
+    assert "CC BY 2.0 FR" in card
+    assert "@TEST@" not in card
 
 
 def test_it_makes_a_packed_family_with_its_card(tmp_path: Path) -> None:
