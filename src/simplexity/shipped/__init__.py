@@ -1,7 +1,7 @@
 """The family that comes with the package, so that a first translation needs no training.
 
-Its weights lie beside this file once they are there: `examples/shipped.sh` makes them from a
-corpus. A package without them works, but must be told which models to use.
+Its weights lie beside this file; `examples/shipped.sh` makes them from a corpus. A package that was
+built without them works, but must be told which models to use.
 """
 
 from __future__ import annotations
