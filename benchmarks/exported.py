@@ -13,57 +13,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from plain import ctranslate2, generate
 
 import simplexity
-from simplexity.models.pretrained import explained
 from simplexity.runtime import keep_memory, use_threads
-from simplexity.text.batches import by_length
 from simplexity.text.files import read_lines
 
-FORBIDDEN = [["<unk>"], ["<s>"]]
 Strings = dict[str, list[str]]
-
-
-def in_transformers(
-    plain: Path, tokenizer: Any, lines: list[str], parts: list[list[int]], **settings: Any
-) -> list[str]:
-    """The beam's best by `generate`."""
-    model = AutoModelForSeq2SeqLM.from_pretrained(plain).eval()
-    texts = [""] * len(lines)
-    for rows in parts:
-        given = tokenizer([lines[row] for row in rows], return_tensors="pt", padding=True)
-        found = model.generate(**given, **settings)
-        for row, text in zip(
-            rows, tokenizer.batch_decode(found, skip_special_tokens=True), strict=True
-        ):
-            texts[row] = text
-    return texts
-
-
-def in_ctranslate2(
-    converted: Path, tokenizer: Any, lines: list[str], patience: float
-) -> tuple[list[str], list[float]]:
-    """The beam's best by CTranslate2 and their scores."""
-    from ctranslate2 import Translator
-
-    translator = Translator(str(converted), "cpu", compute_type="float32", intra_threads=1)
-    given = [tokenizer.convert_ids_to_tokens(tokenizer(line).input_ids) for line in lines]
-    found = translator.translate_batch(
-        given,
-        max_batch_size=64,
-        beam_size=5,
-        patience=patience,
-        length_penalty=1.0,
-        suppress_sequences=FORBIDDEN,
-        return_scores=True,
-    )
-    ids = [tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in found]
-    texts = [tokenizer.decode(row, skip_special_tokens=True) for row in ids]
-    return texts, [one.scores[0] for one in found]
 
 
 def differing(one: list[str], other: list[str]) -> list[int]:
@@ -83,27 +40,21 @@ def main() -> None:
     keep_memory()
     use_threads(None)
     lines = list(read_lines(given.source))[: given.limit]
-    with explained(given.plain):
-        tokenizer = AutoTokenizer.from_pretrained(given.plain)
-    parts = by_length([len(tokenizer(line).input_ids) for line in lines], 64)
     loaded = {name: simplexity.load(given_at, device="cpu") for name, given_at in (
         ("ours", given.model), ("ours, exported", given.plain))}  # fmt: skip
     found: Strings = {
         name: [h.text for h in models.translate(lines, decoder="beam")]
         for name, models in loaded.items()
     }
-    with torch.no_grad():
-        found["transformers"] = in_transformers(given.plain, tokenizer, lines, parts)
+    found["transformers"] = generate(given.plain)(lines)
     for name in loaded:
         print(f"{name} and transformers: {report(found, name, 'transformers')}", flush=True)
     if given.ct2:
-        with torch.no_grad():
-            found["transformers, renormalised"] = in_transformers(
-                given.plain, tokenizer, lines, parts, renormalize_logits=True
-            )
+        renormalised = generate(given.plain, renormalize_logits=True)
+        found["transformers, renormalised"] = renormalised(lines)
         for patience in (1.0, given.patience):
             name = f"CTranslate2, patience {patience:g}"
-            found[name], _ = in_ctranslate2(given.ct2, tokenizer, lines, patience)
+            found[name] = ctranslate2(given.plain, given.ct2, patience)(lines)
             for other in ("transformers", "transformers, renormalised"):
                 print(f"{name} and {other}: {report(found, name, other)}", flush=True)
         for row in differing(found[name], found["transformers, renormalised"])[:10]:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from plain import BATCH, Decode, ctranslate2, generate
 
 import simplexity
 from simplexity.api import Loaded
@@ -37,14 +38,12 @@ from simplexity.evaluate.metrics import from_sufficient, metric_named, sufficien
 from simplexity.evaluate.significance import approximate_randomisation
 from simplexity.relax.tokens import pad_batch
 from simplexity.runtime import keep_memory, use_threads
-from simplexity.text.batches import by_length
 from simplexity.text.files import read_lines
 
 BLEU = metric_named("bleu", "13a")
 GENERATE = "generate, beam 5"
 CTRANSLATE2 = "CTranslate2, beam 5"
 OURS = "ours, beam 5"
-BATCH = 64
 Answers = tuple[list[str], list[Hypothesis]]
 
 
@@ -71,55 +70,9 @@ def ours(loaded: Loaded, settings: dict[str, Any], lines: list[str]) -> Answers:
     return [hypothesis.text for hypothesis in found], found
 
 
-def generate(directory: Path) -> Callable[[list[str]], Answers]:
-    """By transformers alone, sentences of like length together."""
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # take seconds to import
-
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSeq2SeqLM.from_pretrained(directory).eval().requires_grad_(False)
-
-    def decode(lines: list[str]) -> Answers:
-        texts = [""] * len(lines)
-        for rows in in_parts(tokenizer, lines):
-            given = tokenizer([lines[row] for row in rows], return_tensors="pt", padding=True)
-            found = model.generate(**given, num_beams=5, length_penalty=1.0)
-            for row, text in zip(rows, tokenizer.batch_decode(found, **PLAIN), strict=True):
-                texts[row] = text
-        return texts, []
-
-    return decode
-
-
-PLAIN = {"skip_special_tokens": True}
-
-
-def ctranslate2(directory: Path, converted: Path) -> Callable[[list[str]], Answers]:
-    """By CTranslate2 in single precision, with the tokenizer of the plain directory."""
-    from ctranslate2 import Translator
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
-    translator = Translator(str(converted), "cpu", compute_type="float32", **threads)
-    forbidden = [["<unk>"], ["<s>"]]
-
-    def decode(lines: list[str]) -> Answers:
-        texts = [""] * len(lines)
-        for rows in in_parts(tokenizer, lines):
-            given = [tokenizer.convert_ids_to_tokens(tokenizer(lines[r]).input_ids) for r in rows]
-            found = translator.translate_batch(
-                given, beam_size=5, length_penalty=1.0, suppress_sequences=forbidden
-            )
-            for row, one in zip(rows, found, strict=True):
-                ids = tokenizer.convert_tokens_to_ids(one.hypotheses[0])
-                texts[row] = tokenizer.decode(ids, **PLAIN)
-        return texts, []
-
-    return decode
-
-
-def in_parts(tokenizer: Any, lines: list[str]) -> list[list[int]]:
-    return by_length([len(tokenizer(line).input_ids) for line in lines], BATCH)
+def theirs(decode: Decode, lines: list[str]) -> Answers:
+    """By another program."""
+    return decode(lines), []
 
 
 def objective(reverse: float, lm: float) -> str:
@@ -130,9 +83,11 @@ def objective(reverse: float, lm: float) -> str:
 
 def systems(loaded: Loaded, given: argparse.Namespace) -> dict[str, System]:
     """All rows of the table."""
-    decoders: dict[str, Callable[[list[str]], Answers]] = {GENERATE: generate(given.plain)}
+    decoders: dict[str, Callable[[list[str]], Answers]] = {
+        GENERATE: partial(theirs, generate(given.plain, num_beams=5, length_penalty=1.0))
+    }
     if given.ct2:
-        decoders[CTRANSLATE2] = ctranslate2(given.plain, given.ct2)
+        decoders[CTRANSLATE2] = partial(theirs, ctranslate2(given.plain, given.ct2))
     decoders[OURS] = partial(ours, loaded, {"objective": "l2r=1", "decoder": "beam"})
     mixtures = {"with reverse": objective(given.reverse_weight[0], 0)}
     if given.lm:

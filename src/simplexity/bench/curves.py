@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -16,6 +16,7 @@ from simplexity.bench.setting import machine
 from simplexity.bench.systems import as_long_as_source, system
 from simplexity.bench.turns import timed
 from simplexity.config import BenchConfig
+from simplexity.config.bench import Axis
 from simplexity.decode import Decoder, RelaxedDecoder
 from simplexity.edit.decoder import EditDecoder
 from simplexity.initialise import Starts
@@ -23,7 +24,6 @@ from simplexity.relax.tokens import Hard
 from simplexity.runtime import device_named
 from simplexity.text.vocabulary import SPECIALS
 
-Axis = Literal["length", "batch", "vocabulary", "terms", "iterations"]
 VALUES: dict[Axis, tuple[int, ...]] = {
     "length": (10, 20, 40, 80),
     "batch": (4, 16, 64),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from simplexity.config import ExperimentConfig, Recipe
 from simplexity.errors import UsageError
 from simplexity.runtime import device_named, keep_memory, use_threads
 from simplexity.settings import load_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(config: ExperimentConfig) -> None:
@@ -18,7 +23,7 @@ def run(config: ExperimentConfig) -> None:
     """
     recipe = _recipe(config)
     family = config.family or config.working / "family"
-    _train(config, recipe)
+    _train(config, recipe, family)
     keep_memory()
     use_threads(config.threads)
     from simplexity.cli.progress import Progress
@@ -46,12 +51,11 @@ def _recipe(config: ExperimentConfig) -> Recipe:
     return load_config(Recipe, file, limit)
 
 
-def _train(config: ExperimentConfig, recipe: Recipe) -> None:
+def _train(config: ExperimentConfig, recipe: Recipe, family: Path) -> None:
     """Train what is not there; a family that was trained otherwise is used as it is."""
     from simplexity.cli.train import run as train
     from simplexity.train.family import is_trained
 
-    family = config.family or config.working / "family"
     settings = recipe.train_config(config.corpus, family, config.jobs, config.device)
     if all(is_trained(family, name) for name in settings.directions):
         return

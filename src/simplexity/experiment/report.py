@@ -23,9 +23,9 @@ def markdown(found: Results, pictures: Sequence[str]) -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first column is text, the others are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---:") -> str:
+    """A table; the first column is text, the others are numbers unless the rule says otherwise."""
+    lines = [head, ["---", *[rule] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -272,8 +272,7 @@ def claims_page(found: Results) -> str:
 def claims_table(claims: Iterable[dict[str, str]]) -> str:
     """Claims, rules, figures, verdicts."""
     rows = [[c["claim"], c["rule"], c["figures"], f"**{c['verdict']}**"] for c in claims]
-    lines = [["claim", "rule", "here", "verdict"], ["---"] * 4, *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(["claim", "rule", "here", "verdict"], rows, rule="---")
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Results], str]]] = {

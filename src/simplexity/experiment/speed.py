@@ -74,7 +74,7 @@ def _by_turns(bench: Workbench, systems: dict[str, Options]) -> dict[str, Any]:
 
 
 def split(clock: Clock, sentences: int) -> dict[Phase, float]:
-    """Milliseconds a sentence of the parts that the paper names."""
+    """Milliseconds a sentence of what the paper names; the update is all that is no pass."""
     return {
         phase: 1000 * clock.seconds[phase] / sentences
         for phase in ("forward", "backward", "update")
